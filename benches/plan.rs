@@ -36,6 +36,7 @@ fn input() -> Input {
         fleet: None,
         release: Release {
             repository: RepoName::parse("weave-lab/my-app").expect("a repository's name"),
+            app: None,
             commit: CommitSha::parse("0".repeat(40)).expect("a commit id"),
             tag: ImageTag::parse("1.0.202206151506-sha.649008fb").expect("a tag"),
         },

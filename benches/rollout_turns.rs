@@ -195,6 +195,7 @@ fn time_json(record: &RolloutRecord) -> Duration {
 fn release() -> Release {
     Release {
         repository: RepoName::parse("weave-lab/my-app").expect("a repository's name"),
+        app: None,
         commit: CommitSha::parse("0".repeat(40)).expect("a commit id"),
         tag: ImageTag::parse("1.0.202206151506-sha.649008fb").expect("a tag"),
     }

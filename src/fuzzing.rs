@@ -72,6 +72,7 @@ fn waml(data: &[u8]) {
     let release = Release {
         repository: RepoName::parse("example/shop").expect("a name"),
         tag: ImageTag::parse("1.0").expect("a tag"),
+        app: None,
         commit: CommitSha::parse("0123456789012345678901234567890123456789").expect("a commit"),
     };
     let input = Input { waml, target, fleet: None, release, templates: Arc::clone(&TEMPLATES) };

@@ -176,6 +176,7 @@ fn note(deployment: &Deployment) -> Note {
         tag: deployment.version.parse().expect("a tag"),
         repository: format!("load/{}", slug(deployment.app)).parse().expect("a repository"),
         repository_number: Some(1),
+        app_name: None,
         commit: "a".repeat(40).parse().expect("a commit"),
         actor: "load".to_owned(),
         template: "backend-default@latest".to_owned(),

@@ -118,6 +118,9 @@ pub struct AppDetail {
 pub struct LiveRevision {
     /// The deploy id that names the revision.
     pub revision: String,
+    /// The app by the name of its file, where its repository has several; null for the only one.
+    #[serde(default)]
+    pub app_name: Option<String>,
     /// The image tag.
     pub tag: Option<String>,
     /// The commit of its WAML.

@@ -33,6 +33,15 @@ pub struct DeploymentSummary {
     pub state: State,
     /// `namespace/slug`, once the WAML has been read.
     pub app: Option<String>,
+    /// The app by the name of its file, where the repository has several; null for the only one, and for all of them.
+    #[serde(default)]
+    pub app_name: Option<String>,
+    /// True if it deploys all apps of the repository: it has a deployment for each, and says how those go.
+    #[serde(default)]
+    pub all_apps: bool,
+    /// The deployment of all apps that this one belongs to; null if it is none.
+    #[serde(default)]
+    pub parent: Option<String>,
     /// The target.
     pub target: String,
     /// The service repository, `OWNER/NAME`.
@@ -122,6 +131,25 @@ pub struct ClusterPart {
     pub commit: Option<String>,
 }
 
+/// The deployment of one of several apps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AppPart {
+    /// The app by the name of its file.
+    pub app_name: String,
+    /// `namespace/slug`, once the WAML has been read.
+    #[serde(default)]
+    pub app: Option<String>,
+    /// The id of its deployment, which has a record of its own.
+    pub deployment: String,
+    /// Its state.
+    pub state: State,
+    /// The result, or what it waits for; one sentence for people.
+    pub summary: String,
+    /// The address of the app.
+    #[serde(default)]
+    pub address: Option<String>,
+}
+
 /// A deployment that is a rollback.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Rollback")]
@@ -146,6 +174,9 @@ pub struct DeploymentDetail {
     /// The clusters of a fleet, in the order of their names, once the push has begun; empty for any other target.
     #[serde(default, deserialize_with = "super::or_default")]
     pub clusters: Vec<ClusterPart>,
+    /// The deployments of the apps, in the order of their names, of one that deploys all; empty for any other.
+    #[serde(default, deserialize_with = "super::or_default")]
+    pub apps: Vec<AppPart>,
     /// The duration of each stage, in order.
     pub stages: Vec<StageTime>,
     /// The intervals of the deploy clock whose begin and end are known.
@@ -185,6 +216,9 @@ pub struct DeploymentPicture<D = DeploymentSummary> {
     /// The clusters of a fleet, in the order of their names, once the push has begun; empty for any other target.
     #[serde(default, deserialize_with = "super::or_default")]
     pub clusters: Vec<ClusterPart>,
+    /// The deployments of the apps, in the order of their names, of one that deploys all; empty for any other.
+    #[serde(default, deserialize_with = "super::or_default")]
+    pub apps: Vec<AppPart>,
     /// The duration of each stage, in order.
     #[serde(default)]
     pub stages: Vec<StageTime>,
@@ -242,6 +276,11 @@ pub struct DeployRequest {
     /// The target.
     #[schemars(with = "forms::OfTarget")]
     pub target: String,
+    /// The app, where the repository has several: the name of its file under `.weave/` without the ending, or
+    /// `.weave.yaml`. Without it all of them are deployed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(!skip_serializing_if, with = "Option<forms::OfAppName>")]
+    pub app_name: Option<String>,
     /// A description for people.
     #[serde(default)]
     #[schemars(with = "Option<forms::OfReason>")]

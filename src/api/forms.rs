@@ -42,6 +42,9 @@ impl Form {
     pub(crate) const NAMESPACE: Self = Self::SLUG;
     pub(crate) const APP: Self =
         Self { pattern: concat!("^", label!(), "/", label!(), "$"), least: 3, most: 127 };
+    /// The name of a file under `.weave/` without its ending, or the file at the root.
+    pub(crate) const APP_NAME: Self =
+        Self { pattern: concat!("^(\\.weave\\.yaml|", label!(), ")$"), least: 1, most: 63 };
     pub(crate) const TARGET: Self =
         Self { pattern: concat!("^", part!(), "(\\.", part!(), ")*$"), least: 1, most: 63 };
     pub(crate) const APP_INSTANCE: Self = Self {
@@ -124,6 +127,7 @@ macro_rules! of_forms {
 
 of_forms! {
     OfApp: Form::APP,
+    OfAppName: Form::APP_NAME,
     OfTarget: Form::TARGET,
     OfDeployId: Form::DEPLOY_ID,
     OfTag: Form::TAG,

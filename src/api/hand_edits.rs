@@ -16,6 +16,11 @@ use crate::model::violation::Violation;
 pub struct EditImportRequest {
     /// The text of the WAML that is to be edited.
     pub waml: String,
+    /// The app, where the repository has several: the name of its file under `.weave/` without the ending, or
+    /// `.weave.yaml`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(!skip_serializing_if, with = "Option<forms::OfAppName>")]
+    pub app_name: Option<String>,
     /// The texts of the files that its `manifests` names, by their paths.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub manifests: BTreeMap<String, String>,

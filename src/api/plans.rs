@@ -31,6 +31,11 @@ pub struct PlanRequest {
     /// The target.
     #[schemars(with = "forms::OfTarget")]
     pub target: String,
+    /// The app, where the repository has several: the name of its file under `.weave/` without the ending, or
+    /// `.weave.yaml`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(!skip_serializing_if, with = "Option<forms::OfAppName>")]
+    pub app_name: Option<String>,
     /// The image tag; absent: the live one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_serializing_if, with = "Option<forms::OfTag>")]

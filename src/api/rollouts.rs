@@ -40,6 +40,11 @@ pub struct RolloutStartRequest {
     /// The image tag.
     #[schemars(with = "forms::OfTag")]
     pub tag: String,
+    /// The app, where the repository has several: the name of its file under `.weave/` without the ending, or
+    /// `.weave.yaml`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(!skip_serializing_if, with = "Option<forms::OfAppName>")]
+    pub app_name: Option<String>,
     /// A rollout of the WAML, by its name. It has its own steps and gates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_serializing_if, with = "Option<forms::OfSlug>")]

@@ -16,6 +16,7 @@ use crate::model::removal::RemovalEnd;
 use crate::store::{Filter, Store};
 use crate::support::clock::Clock;
 use crate::waml::Waml;
+use crate::waml::app_files::path_of;
 use crate::waml::extra_files::ExtraFiles;
 
 /// The newest deployment of an app to a target that succeeded.
@@ -57,16 +58,16 @@ pub async fn list_deployed(
     let requests = stream::iter(newest?).map(|(app, deployment)| {
         let forge = &forge;
         async move {
-            let Release { repository, commit, .. } = &deployment.request.release;
+            let Release { repository, app: name, commit, .. } = &deployment.request.release;
             let settings = &settings.waml;
             let target = deployment.request.target;
             let read = async {
-                let path = &settings.path;
-                let bytes = forge.file(repository, commit, path, settings.max_bytes).await?;
-                let waml = Waml::parse(path, &bytes).ok();
+                let path = path_of(&settings.path, name.as_ref());
+                let bytes = forge.file(repository, commit, &path, settings.max_bytes).await?;
+                let waml = Waml::parse(&path, &bytes).ok();
                 let paths = waml.map(|waml| waml.extra_paths_of(&target)).unwrap_or_default();
                 let commit = (repository, commit);
-                Ok((bytes, fetch_extra_files(forge, path, paths, commit).await?))
+                Ok((bytes, fetch_extra_files(forge, &path, paths, commit).await?))
             };
             let read = read.await.map_err(|error: ForgeError| error.to_string());
             let (waml, extra_files) = match read {

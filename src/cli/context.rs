@@ -12,6 +12,7 @@ use super::diagnostics::SourceTexts;
 use super::error::CliError;
 use super::extra_files;
 use super::output::Format;
+use super::repository_apps::{AppChoiceArg, AppFile, RepositoryApps};
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::waml::Waml;
 
@@ -171,27 +172,28 @@ pub(super) fn remote_host() -> Option<String> {
     host(&url)
 }
 
-/// Reads the WAML of the working folder, or of the nearest folder above it that has one, within the git repository.
+/// Reads the WAML of the working folder, or of the nearest folder above it that has one, within the git repository. Where
+/// the repository has several apps, it fails.
 pub(super) fn waml() -> Result<Arc<Waml>, CliError> {
-    let (file, bytes) = waml_text()?;
-    let name = file.display().to_string();
+    waml_of(&AppChoiceArg::default())
+}
+
+/// Reads the WAML of the chosen app.
+pub(super) fn waml_of(app: &AppChoiceArg) -> Result<Arc<Waml>, CliError> {
+    let (file, bytes) = waml_text(app)?;
+    let name = file.path.display().to_string();
     let waml = Waml::parse(&name, &bytes).map_err(|rejection| {
         CliError::usage(format!("{name} cannot be read: {rejection}"))
             .hint("`bart validate` shows what is wrong where")
     })?;
-    let folder = file.parent().unwrap_or(Path::new(""));
+    let folder = file.path.parent().unwrap_or(Path::new(""));
     Ok(Arc::new(extra_files::from_folder(waml, folder, &mut SourceTexts::default())))
 }
 
-/// Reads the path and the bytes of the same file, even if its content is wrong.
-pub(super) fn waml_text() -> Result<(PathBuf, Vec<u8>), CliError> {
-    let start = folder()?;
-    let file = nearest(&start).ok_or_else(|| {
-        CliError::usage(format!("there is no {WAML_FILE} here, nor above")).hint(
-            "run the command in a service's repository, or name the app with --app NAMESPACE/SLUG",
-        )
-    })?;
-    let bytes = read(&file)?;
+/// Finds the same file and reads its bytes, even if its content is wrong.
+pub(super) fn waml_text(app: &AppChoiceArg) -> Result<(AppFile, Vec<u8>), CliError> {
+    let file = app.file()?;
+    let bytes = read(&file.path)?;
     Ok((file, bytes))
 }
 
@@ -218,24 +220,6 @@ pub(super) fn head() -> Option<String> {
     Some(commit.id().to_string())
 }
 
-/// Finds the path of that WAML, if there is one.
-pub(super) fn waml_file() -> Option<PathBuf> {
-    nearest(&folder().ok()?)
-}
-
-fn nearest(start: &Path) -> Option<PathBuf> {
-    for folder in start.ancestors() {
-        let file = folder.join(WAML_FILE);
-        if file.is_file() {
-            return Some(file);
-        }
-        if folder.join(".git").exists() {
-            return None;
-        }
-    }
-    None
-}
-
 /// Returns the working folder.
 pub(super) fn folder() -> Result<PathBuf, CliError> {
     std::env::current_dir()
@@ -254,6 +238,11 @@ pub(super) fn key(text: &str) -> Result<AppKey, CliError> {
         CliError::usage(format!("which namespace is {slug} in? {why}"))
             .hint(format!("write NAMESPACE/{slug}"))
     };
+    let apps = RepositoryApps::find();
+    if let Some(apps) = apps.filter(RepositoryApps::has_several) {
+        let file = apps.choose(Some(text)).map_err(|error| unknown(error.to_string()))?;
+        return file.key().ok_or_else(|| unknown(format!("{} cannot be read", file.name)));
+    }
     let app = waml().map_err(|error| unknown(error.to_string()))?.app.clone();
     if app.slug != slug {
         return Err(unknown(format!("the {WAML_FILE} here is of {app}")));
@@ -398,17 +387,5 @@ mod tests {
         );
         let about = AppSelector { app: Some("devx/cart".to_owned()), ..about };
         assert_eq!(about.app().unwrap().to_string(), "devx/cart");
-    }
-
-    #[test]
-    fn a_waml_is_looked_for_up_to_the_root_of_the_repository() {
-        let folder = tempfile::tempdir().unwrap();
-        let (root, deep) = (folder.path().join("repo"), folder.path().join("repo/src/deep"));
-        std::fs::create_dir_all(&deep).unwrap();
-        std::fs::write(folder.path().join(WAML_FILE), "").unwrap();
-        std::fs::create_dir(root.join(".git")).unwrap();
-        assert_eq!(nearest(&deep), None, "the one outside is another's");
-        std::fs::write(root.join(WAML_FILE), "").unwrap();
-        assert_eq!(nearest(&deep), Some(root.join(WAML_FILE)));
     }
 }

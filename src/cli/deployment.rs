@@ -5,7 +5,7 @@ use super::diagnostics::{self, SourceTexts};
 use super::output::{BAD, BOLD, DIM, GOOD, NOTE, short};
 use super::table::{Column, layout};
 use super::times::{TimeFormatter, TimeStyle, WHEN};
-use crate::api::deployments::{ClusterPart, DeploymentDetail, DeploymentSummary};
+use crate::api::deployments::{AppPart, ClusterPart, DeploymentDetail, DeploymentSummary};
 use crate::model::deploy_clock::{DeployMarks, IntervalTime, Lapse};
 use crate::model::deployment::{StageTime, State};
 use crate::model::waiting::{LastEvent, WaitingOn};
@@ -64,6 +64,7 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
     let DeploymentDetail {
         summary: overview,
         clusters,
+        apps,
         stages,
         intervals,
         violations,
@@ -85,7 +86,7 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
         ("repository", &overview.repository),
         ("by", &overview.actor),
         ("rollout", overview.rollout.as_deref().unwrap_or_default()),
-        ("part of", overview.fleet.as_deref().unwrap_or_default()),
+        ("part of", overview.fleet.as_deref().or(overview.parent.as_deref()).unwrap_or_default()),
         ("template", &template(overview)),
         ("received", &times.ago(overview.received_at)),
         ("page", log_url.as_deref().unwrap_or("-")),
@@ -94,7 +95,20 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
             text += &format!("  {DIM}{name:<10}{DIM:#} {value}\n");
         }
     }
-    text += &cluster_lines(clusters);
+    let of_cluster = |part: &ClusterPart| PartLine {
+        name: part.cluster.clone(),
+        deployment: part.deployment.clone(),
+        state: part.state,
+        summary: part.summary.clone(),
+    };
+    let of_app = |part: &AppPart| PartLine {
+        name: part.app_name.clone(),
+        deployment: part.deployment.clone(),
+        state: part.state,
+        summary: part.summary.clone(),
+    };
+    text += &part_lines("clusters", clusters.iter().map(of_cluster).collect());
+    text += &part_lines("apps", apps.iter().map(of_app).collect());
     if let Some(WaitingOn { what, since, last_event, gives_up_at }) = &overview.waiting {
         text += &format!("\n{BOLD}waiting for{BOLD:#} {what}\n");
         text += &format!("  {DIM}since{DIM:#}      {}\n", times.ago(*since));
@@ -139,17 +153,25 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
     text
 }
 
-/// Formats a line for each cluster of a fleet: its name, state and summary, and the part's id.
-fn cluster_lines(clusters: &[ClusterPart]) -> String {
-    if clusters.is_empty() {
+/// A cluster of a fleet, or one of several apps.
+struct PartLine {
+    name: String,
+    deployment: String,
+    state: State,
+    summary: String,
+}
+
+/// Formats a line for each part: its name, state and summary, and its id.
+fn part_lines(title: &str, parts: Vec<PartLine>) -> String {
+    if parts.is_empty() {
         return String::new();
     }
-    let width = clusters.iter().map(|part| part.cluster.chars().count()).max().unwrap_or(0);
-    let mut text = format!("\n{BOLD}clusters{BOLD:#}\n");
-    for ClusterPart { cluster, deployment, state: word, summary, .. } in clusters {
-        let (colour, word) = (colour(*word), word.as_str());
+    let width = parts.iter().map(|part| part.name.chars().count()).max().unwrap_or(0);
+    let mut text = format!("\n{BOLD}{title}{BOLD:#}\n");
+    for PartLine { name, deployment, state: word, summary } in parts {
+        let (colour, word) = (colour(word), word.as_str());
         text += &format!(
-            "  {cluster:<width$}  {colour}{word:<11}{colour:#}  {summary} {DIM}({deployment}){DIM:#}\n"
+            "  {name:<width$}  {colour}{word:<11}{colour:#}  {summary} {DIM}({deployment}){DIM:#}\n"
         );
     }
     text

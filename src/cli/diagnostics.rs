@@ -21,6 +21,11 @@ impl SourceTexts {
         let text = with_line_feeds(&text).into_owned();
         self.0.insert(file.to_owned(), text);
     }
+
+    /// Adds the texts of others.
+    pub(crate) fn extend(&mut self, others: &Self) {
+        self.0.extend(others.0.clone());
+    }
 }
 
 /// The largest number of violations that are shown: each takes a search through the whole file.

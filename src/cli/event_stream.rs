@@ -58,10 +58,11 @@ impl ServiceEndpoint {
     pub(super) fn follow(&self, id: &DeployId) -> Following<'_, Picture> {
         let kind = RecordKind {
             event: "deployment",
-            fingerprint: |Picture { summary: overview, stages, clusters }: &Picture| {
-                let parts = clusters
-                    .iter()
-                    .map(|part| format!(" {} {}", part.state.as_str(), part.summary));
+            fingerprint: |Picture { summary: overview, stages, clusters, apps }: &Picture| {
+                let clusters = clusters.iter().map(|part| (part.state, &part.summary));
+                let apps = apps.iter().map(|part| (part.state, &part.summary));
+                let parts = clusters.chain(apps);
+                let parts = parts.map(|(state, summary)| format!(" {} {summary}", state.as_str()));
                 let parts = parts.collect::<String>();
                 format!("{} {} {}{parts}", overview.state.as_str(), stages.len(), overview.summary)
             },

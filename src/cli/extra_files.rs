@@ -44,7 +44,8 @@ pub(super) fn from_commit(
     let reason = |error: git2::Error| error.message().to_owned();
     ExtraFiles::read(waml.extra_paths(), |path| {
         let tree = commit.tree().map_err(reason)?;
-        let entry = tree.get_path(Path::new(path)).map_err(|_| absent())?;
+        let place = beside(waml.file(), path);
+        let entry = tree.get_path(Path::new(&place)).map_err(|_| absent())?;
         if entry.filemode() == i32::from(git2::FileMode::Link) {
             return Err(a_link());
         }

@@ -12,6 +12,7 @@ use super::error::{CliError, CommandOutcome};
 use super::extra_files;
 use super::output::{self, Format};
 use super::platform::KnownTargets;
+use super::repository_apps::{AppChoiceArg, RepositoryApps};
 use crate::model::id::{CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::template::TemplateSources;
@@ -25,9 +26,10 @@ use crate::waml::yaml::Budget;
 /// The WAML file and the templates.
 #[derive(Debug, Args)]
 pub(super) struct WamlSource {
-    /// The WAML; `-` reads standard input
-    #[arg(default_value = WAML_FILE)]
-    pub(super) file: PathBuf,
+    /// The WAML; `-` reads standard input. Default: `.weave.yaml`, or the file of an app under `.weave/`
+    pub(super) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) app: AppChoiceArg,
     /// A folder of templates with `apps/` in it, instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     pub(super) templates: Option<PathBuf>,
@@ -73,21 +75,56 @@ pub(super) struct LocalInput {
 }
 
 impl WamlSource {
-    /// Reads the WAML and the templates; prints the violations of broken templates.
+    /// Returns the WAMLs: the named one, that of the chosen app, or those of all apps of the working folder.
+    pub(super) fn files(&self) -> Result<Vec<PathBuf>, CliError> {
+        if let Some(file) = &self.file {
+            return match self.app.name() {
+                None => Ok(vec![file.clone()]),
+                Some(_) => Err(CliError::usage("name a file or an app, and not both")),
+            };
+        }
+        let apps = RepositoryApps::here();
+        if apps.files().apps().is_empty() && self.app.name().is_none() {
+            // The error of the reader says what to do.
+            return Ok(vec![PathBuf::from(WAML_FILE)]);
+        }
+        match self.app.name() {
+            Some(name) => Ok(vec![apps.choose(Some(name))?.path]),
+            None => Ok(apps.all().into_iter().map(|file| file.path).collect()),
+        }
+    }
+
+    /// Reads the one WAML and the templates; prints the violations of broken templates.
     pub(super) fn open(
         &self,
         format: Format,
         known_targets: &KnownTargets,
     ) -> Result<LocalInput, CliError> {
-        let bytes = context::read(&self.file)?;
-        let name = match self.file.display().to_string().as_str() {
+        match self.files()?.as_slice() {
+            [file] => self.open_file(file, format, known_targets),
+            _ => {
+                let file = RepositoryApps::here().choose(None)?;
+                self.open_file(&file.path, format, known_targets)
+            }
+        }
+    }
+
+    /// Reads a WAML and the templates; prints the violations of broken templates.
+    pub(super) fn open_file(
+        &self,
+        file: &Path,
+        format: Format,
+        known_targets: &KnownTargets,
+    ) -> Result<LocalInput, CliError> {
+        let bytes = context::read(file)?;
+        let name = match file.display().to_string().as_str() {
             "-" => "<stdin>".to_owned(),
             name => name.to_owned(),
         };
         let mut sources = SourceTexts::default();
         sources.add(&name, String::from_utf8_lossy(&bytes));
         let templates = templates(self.templates.as_deref(), &mut sources, format)?;
-        let folder = self.file.parent().unwrap_or(Path::new(""));
+        let folder = file.parent().unwrap_or(Path::new(""));
         let waml = parse(&name, &bytes, &templates, known_targets).map(|waml| {
             extra_files::from_folder(Arc::unwrap_or_clone(waml), folder, &mut sources).into()
         });
@@ -184,6 +221,7 @@ pub(super) fn release(waml: &Waml, repository: Option<RepoName>, tag: Option<Ima
     Release {
         repository: repository
             .unwrap_or_else(|| local().expect("a slug is a legal repository name")),
+        app: None,
         commit: CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id"),
         tag: tag.unwrap_or_else(|| ImageTag::parse("validate").expect("a word is a tag")),
     }

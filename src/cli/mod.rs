@@ -17,6 +17,7 @@ mod local; // input of commands that need no service
 mod extra_files; // the files that a WAML names
 mod platform; // what targets offer
 mod context; // the app and the service of a command
+mod repository_apps; // the apps of the repository that the working folder is in
 mod client; // the service's API
 mod names; // suggestions for mistyped names
 mod verbatim; // answers passed on unchanged

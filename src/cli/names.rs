@@ -9,8 +9,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::client::ServiceEndpoint;
-use super::context::{self, AppSelector, Context, Names, PartialApp};
+use super::context::{AppSelector, Context, Names, PartialApp};
 use super::error::{CliError, CommandOutcome};
+use super::repository_apps::RepositoryApps;
 use super::verbatim::Verbatim;
 use crate::api::apps::{AppPage, AppSummary, MissingRepository};
 use crate::api::deployments::DeploymentPage;
@@ -114,7 +115,7 @@ impl ServiceEndpoint {
             known_names.repositories.extend(repository);
             known_names.owners.extend(owner);
         }
-        if let Ok(waml) = context::waml() {
+        for waml in RepositoryApps::find().iter().flat_map(RepositoryApps::wamls) {
             let AppKey { namespace, slug } = &waml.app;
             known_names.apps.insert((namespace.to_string(), slug.to_string()));
             if any {

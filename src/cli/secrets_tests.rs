@@ -141,6 +141,7 @@ fn file(section: &str) -> String {
 fn release() -> Release {
     Release {
         repository: RepoName::parse("acme/shop").unwrap(),
+        app: None,
         commit: CommitSha::parse("ab".repeat(20)).unwrap(),
         tag: ImageTag::parse("v42").unwrap(),
     }

@@ -16,19 +16,20 @@ use tracing::Instrument as _;
 
 use crate::controller::outcome::{self, AttemptError, AttemptOutcome, NextStep};
 use crate::controller::worker::{Controller, LeasedClaim};
+use crate::deployments::app_files::{DeployedApps, RequestedWaml, WamlText};
 use crate::deployments::fleets::EarlierFleetPush;
 use crate::deployments::outcome::{
     DeployError, PlanError, PlannedDeployment, Remedy, WriteOutcome,
 };
 use crate::deployments::stages::Stages;
 use crate::model::deployment::{Deployment, Pushed, Stage, State};
-use crate::model::id::DeployId;
+use crate::model::id::{AppName, DeployId};
 use crate::model::lock::Lock;
 use crate::model::rollback::{Hold, Rollback};
 use crate::model::violation::Violation;
 use crate::store::{
-    Claim, Completion, FinalState, Findings, FleetPartPush, LeaseState, MAX_DEATHS, PushTurn,
-    StoreError,
+    AppsTurn, Claim, Completion, FinalState, Findings, FleetPartPush, LeaseState, MAX_DEATHS,
+    PushTurn, StoreError,
 };
 use crate::support::retry::RetryPolicy;
 
@@ -39,6 +40,9 @@ const SUSPECT_WAITS: SignedDuration = SignedDuration::from_secs(5);
 /// The number of plans of one attempt while others claim what it needs. The rules see claims, so
 /// they refuse the second plan; what the rules do not look at is refused after the last plan.
 const MAX_PLANS: u32 = 3;
+
+/// The attempts at drawing free ids.
+const DRAWS: usize = 3;
 
 /// The wait for another deployment on a cluster of the fleet, which pushes in seconds.
 const BUSY_WAITS: Duration = Duration::from_secs(2);
@@ -51,6 +55,8 @@ enum Abort {
     LeaseLost,
     AttemptError(AttemptError),
     Store(StoreError),
+    /// Its end is recorded, or others go on with it.
+    Recorded(AttemptOutcome),
 }
 
 impl From<DeployError> for Abort {
@@ -177,6 +183,7 @@ impl Controller {
                 self.handle_failure(claim, attempt_error, findings).await
             }
             Err(Abort::Store(error)) => Err(error),
+            Err(Abort::Recorded(outcome)) => Ok(outcome),
         }
     }
 
@@ -302,8 +309,23 @@ impl Controller {
         if let Some(rollback) = &claim.deployment.rollback {
             return self.run_rollback(leased_claim, rollback, stages, findings).await;
         }
+        if claim.deployment.all_apps {
+            return Err(Abort::Recorded(self.follow_apps(claim).await?));
+        }
         let fetching = stages.begin(Stage::Fetch);
-        let waml = self.deployments.fetch_waml(&claim.deployment.request).await?;
+        let request = &claim.deployment.request;
+        let waml = match self.deployments.fetch_waml(request).await? {
+            RequestedWaml::One(waml) if waml.app == request.release.app => waml,
+            RequestedWaml::One(WamlText { app: Some(app), .. }) => {
+                return Err(Abort::Recorded(self.hand_on(claim, DeployedApps::One(app)).await?));
+            }
+            RequestedWaml::One(WamlText { app: None, .. }) => return Err(lost_app().into()),
+            RequestedWaml::Several(files) => {
+                let apps = self.deployments.choose_deployed_apps(request, &files).await;
+                let apps = apps.map_err(|error| abort_plan(error, findings))?;
+                return Err(Abort::Recorded(self.hand_on(claim, apps).await?));
+            }
+        };
         drop(fetching);
         let mut plans = 1;
         loop {
@@ -371,7 +393,7 @@ impl Controller {
     async fn plan(
         &self,
         claim: &Claim,
-        waml: Vec<u8>,
+        waml: WamlText,
         stages: &Stages,
         findings: &mut Findings,
     ) -> Result<PlannedDeployment, Abort> {
@@ -394,12 +416,49 @@ impl Controller {
                 findings.planned_at = Some(self.clock.now());
                 Ok(planned)
             }
-            Err(PlanError::Rejected { rejection, app, template, templates_commit, contact }) => {
-                *findings =
-                    Findings { app, template, templates_commit, contact, ..Findings::default() };
-                Err(Abort::AttemptError(AttemptError::Rejected(rejection)))
+            Err(error) => Err(abort_plan(error, findings)),
+        }
+    }
+
+    /// Hands a deployment that named no app on to the lane of its app, or to the deployments of all apps.
+    async fn hand_on(
+        &self,
+        claim: &Claim,
+        apps: DeployedApps,
+    ) -> Result<AttemptOutcome, StoreError> {
+        let lease = match apps {
+            DeployedApps::One(app) => {
+                tracing::info!(%app, "deployment is of the only app that it can be of");
+                self.store.name_app(claim, &app, self.clock.now()).await?
             }
-            Err(PlanError::Problem(problem)) => Err(problem.into()),
+            DeployedApps::All(apps) => self.split(claim, &apps).await?,
+        };
+        self.deployments.wake.notify_all();
+        Ok(AttemptOutcome::HandedOn.if_held(lease))
+    }
+
+    async fn split(&self, claim: &Claim, apps: &[AppName]) -> Result<LeaseState, StoreError> {
+        let mut draw = 1;
+        loop {
+            let id = |app: &AppName| (DeployId::of(self.clock.draw()), app.clone());
+            let ids: Vec<(DeployId, AppName)> = apps.iter().map(id).collect();
+            match self.store.split(claim, &ids, self.clock.now()).await {
+                Err(StoreError::IdTaken(_)) if draw < DRAWS => draw += 1,
+                lease => {
+                    tracing::info!(apps = apps.len(), "deployment of all apps made one of each");
+                    return lease;
+                }
+            }
+        }
+    }
+
+    /// Sums up the deployments of all apps.
+    async fn follow_apps(&self, claim: &Claim) -> Result<AttemptOutcome, StoreError> {
+        match self.store.follow_apps(claim, self.clock.now()).await? {
+            AppsTurn::Waiting => Ok(AttemptOutcome::HandedOn),
+            AppsTurn::Ended(State::Succeeded) => Ok(AttemptOutcome::Succeeded),
+            AppsTurn::Ended(_) => Ok(AttemptOutcome::Failed),
+            AppsTurn::Lost => Ok(AttemptOutcome::LeaseLost),
         }
     }
 
@@ -450,6 +509,23 @@ impl Controller {
         (findings.hand_edit, findings.part_pushes) = (hand_edit, parts);
         Ok(self.completion(deployment, result?, vec![], &findings.part_pushes))
     }
+}
+
+/// Returns the end of an attempt that could not plan, with what is known of the app.
+fn abort_plan(error: PlanError, findings: &mut Findings) -> Abort {
+    match error {
+        PlanError::Rejected { rejection, app, template, templates_commit, contact } => {
+            *findings =
+                Findings { app, template, templates_commit, contact, ..Findings::default() };
+            Abort::AttemptError(AttemptError::Rejected(rejection))
+        }
+        PlanError::Problem(problem) => problem.into(),
+    }
+}
+
+/// Returns the error for an app that is named and came without its name.
+fn lost_app() -> DeployError {
+    DeployError::give_up("a fault in the-deployer itself: the WAML is of another app")
 }
 
 /// Returns the error for a lock or hold that was placed after planning. The next attempt meets the rule,

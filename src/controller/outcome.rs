@@ -41,6 +41,8 @@ pub enum AttemptOutcome {
     /// The worker released the deployment, at a shutdown or to let a suspect deployment be tried
     /// alone.
     Released,
+    /// The deployment goes on in another lane, that of its app, or through the deployments of all apps.
+    HandedOn,
 }
 
 impl AttemptOutcome {
@@ -53,6 +55,7 @@ impl AttemptOutcome {
             Self::RetryScheduled => "put_off",
             Self::LeaseLost => "lost",
             Self::Released => "gave_back",
+            Self::HandedOn => "handed_on",
         }
     }
 

@@ -8,6 +8,7 @@
 //! first on a head looks for the check run of the one before. Before anything is shown the attempt
 //! verifies its claim again, so that no older head is shown after a newer one.
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -303,7 +304,7 @@ impl PreviewLoop {
                 return Ok(PreviewOutcome::Nothing);
             }
             PreviewTask::Say(text) => text,
-            PreviewTask::Look => self.compute_preview(claim, last_check).await?,
+            PreviewTask::Look(changed) => self.compute_preview(claim, &changed, last_check).await?,
         };
         self.show(claim, last_check, &text).await
     }
@@ -312,9 +313,11 @@ impl PreviewLoop {
     async fn compute_preview(
         &self,
         claim: &PreviewClaim,
+        changed: &BTreeSet<String>,
         last_check: &mut Option<PostedCheck>,
     ) -> Result<PreviewText, Abort> {
-        let mut preview = Box::pin(self.deployments.preview_pull_request(&claim.request));
+        let preview = self.deployments.preview_pull_request(&claim.request, changed);
+        let mut preview = Box::pin(preview);
         let text = match tokio::time::timeout(UNDER_WAY_DELAY, &mut preview).await {
             Ok(text) => text,
             Err(_elapsed) => {

@@ -156,7 +156,7 @@ impl Deployments {
         AuditContext { by, app }: AuditContext<'_>,
     ) -> AuditRecord {
         let DeploymentRequest { release, target, description, git_ref, .. } = request;
-        let Release { repository, commit, tag } = release;
+        let Release { repository, app: _, commit, tag } = release;
         AuditRecord {
             target: Some(target.clone()),
             app: app.cloned(),

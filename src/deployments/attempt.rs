@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::deployments::outcome::{DeployError, PlanError, Remedy, WritablePlan};
+use crate::deployments::app_files::{RequestedWaml, WamlText, without_lag};
+use crate::deployments::outcome::{DeployError, PlanError, WritablePlan};
 use crate::deployments::stages::Stages;
 use crate::deployments::{Deployments, ServedRepository};
-use crate::forge::Forge;
 use crate::git::layout;
 use crate::git::writer::{DeploymentChange, DriftPolicy, Note, ProjectFile};
 use crate::manifests::argocd::application::{ApplicationInfo, Source};
@@ -67,7 +67,7 @@ impl Deployments {
         &self,
         deployment: &Deployment,
         place: Option<FleetPlace>,
-        waml: Vec<u8>,
+        waml: WamlText,
         stages: &Stages,
     ) -> Result<(RenderedManifests, Arc<Waml>, LiveClaims), PlanError> {
         let timer = stages.begin(Stage::Facts);
@@ -76,6 +76,7 @@ impl Deployments {
         let (mut input, mut questions) =
             self.cpu_pool.run_blocking(move || deployments.read(&accepted, place, &waml)).await??;
         let Release { repository, commit, .. } = &deployment.request.release;
+        self.check_other_file(&deployment.request, &input.waml).await?;
         let waml = Arc::unwrap_or_clone(input.waml);
         let waml = self.with_extra_files(waml, &input.target, repository, commit).await;
         input.waml = Arc::new(waml.map_err(DeployError::from)?);
@@ -108,8 +109,8 @@ impl Deployments {
     async fn with_step_weights(
         &self,
         deployment: &Deployment,
-        waml: Vec<u8>,
-    ) -> Result<Vec<u8>, PlanError> {
+        waml: WamlText,
+    ) -> Result<WamlText, PlanError> {
         let Some(id) = &deployment.rollout else { return Ok(waml) };
         let rollout =
             self.rollout(id).await.map_err(|error| DeployError::retry(error.to_string()))?;
@@ -120,8 +121,8 @@ impl Deployments {
         let edit = move || {
             // One that cannot be read is reported with its places by the stages that follow.
             let Ok(document) = deployments.parse(&waml) else { return Ok(waml) };
-            let edit = apply_weights(&waml, &document, &target, &weights);
-            edit.map(|edit| edit.text.into_bytes())
+            let edit = apply_weights(&waml.bytes, &document, &target, &weights);
+            edit.map(|edit| WamlText { bytes: edit.text.into_bytes(), ..waml })
                 .map_err(|error| DeployError::reject(error.to_string()))
         };
         Ok(self.cpu_pool.run_blocking(edit).await??)
@@ -143,11 +144,11 @@ impl Deployments {
         &self,
         deployment: &Deployment,
         fleet: Option<FleetPlace>,
-        bytes: &[u8],
+        text: &WamlText,
     ) -> Result<(Input, Option<FactRequests>), PlanError> {
         let request = &deployment.request;
-        let waml = self.parse(bytes).map_err(|rejection| {
-            let violations = self.all_violations(rejection, bytes, Some(&request.target));
+        let waml = self.parse(text).map_err(|rejection| {
+            let violations = self.all_violations(rejection, text, Some(&request.target));
             reject(violations, None, None)
         })?;
         let input = Input {
@@ -314,6 +315,7 @@ fn build_change(
             tag: request.release.tag.clone(),
             repository: request.release.repository.clone(),
             repository_number: request.identity.map(|identity| identity.repository),
+            app_name: request.release.app.clone(),
             commit: request.release.commit.clone(),
             actor: request.actor.clone(),
             template: rendered.template.clone(),
@@ -330,19 +332,13 @@ impl Deployments {
     pub(crate) async fn fetch_waml(
         &self,
         request: &DeploymentRequest,
-    ) -> Result<Vec<u8>, DeployError> {
-        let release = &request.release;
+    ) -> Result<RequestedWaml, DeployError> {
+        let Release { repository, app, commit, .. } = &request.release;
         // All clusters of a fleet have the same repository.
         let clusters = self.clusters_of(&request.target);
         self.facts.prepare(clusters.first().unwrap_or(&request.target));
-        let result = self.read_waml(&release.repository, &release.commit).await;
-        result.map_err(|error| match (DeployError::from(error), &self.forge) {
-            // Repositories in a folder never lag behind their events.
-            (DeployError { remedy: Remedy::Late { .. }, message }, Forge::Local(_)) => {
-                DeployError::reject(message)
-            }
-            (problem, _) => problem,
-        })
+        let result = self.find_waml(repository, app.as_ref(), commit).await;
+        result.map_err(|error| without_lag(error.into(), &self.forge))
     }
 
     /// Plans a deployment on one cluster, under that id, or returns the reason why not. Begins and ends its stages in
@@ -351,7 +347,7 @@ impl Deployments {
         &self,
         deployment: &Deployment,
         (id, place): (DeployId, Option<FleetPlace>),
-        waml: Vec<u8>,
+        waml: WamlText,
         stages: &Stages,
     ) -> Result<WritablePlan, PlanError> {
         let source = self.manifests_of(&deployment.request.target)?;

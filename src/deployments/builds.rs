@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 
+use crate::deployments::app_files::WamlText;
 use crate::deployments::{BackendError, Deployments};
 use crate::git::layout;
 use crate::lookups::image::ImageReference;
@@ -182,7 +183,8 @@ impl Deployments {
         };
         let cpu_pool = self.cpu_pool.for_dry_run().ok_or_else(busy_error)?;
         let deployments = self.clone();
-        let result = cpu_pool.run_blocking(move || deployments.parse(waml.as_bytes())).await;
+        let text = WamlText { app: None, path: self.waml_path(None), bytes: waml.into_bytes() };
+        let result = cpu_pool.run_blocking(move || deployments.parse(&text)).await;
         let result = result.map_err(|problem| BuildListError::Unavailable(problem.message))?;
         let unreadable = |_| {
             BuildListError::NoImage("the WAML cannot be read: `bart validate` shows why".to_owned())
@@ -196,7 +198,7 @@ impl Deployments {
             ))
         })?;
         let commit = CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id");
-        let release = Release { repository, commit, tag: live::no_tag() };
+        let release = Release { repository, app: None, commit, tag: live::no_tag() };
         let fleet = self.fleet_places(&target).into_iter().next().flatten();
         let templates = self.templates.now();
         image_of(self, Input { waml, target, fleet, release, templates })
@@ -293,14 +295,16 @@ async fn fetch_waml(
     deployments: &Deployments,
     newest: &Deployment,
 ) -> Result<Arc<Waml>, BuildListError> {
-    let Release { repository, commit, tag: _ } = &newest.request.release;
-    let bytes = deployments.read_waml(repository, commit).await.map_err(|error| {
-        match error.disposition() {
-            Disposition::Doubt | Disposition::Stop => BuildListError::NoImage(error.to_string()),
-            Disposition::Retry { .. } => BuildListError::Unavailable(error.to_string()),
-        }
-    })?;
-    let waml = deployments.parse(&bytes).map_err(|_| {
+    let text =
+        deployments.read_release_waml(&newest.request.release).await.map_err(
+            |error| match error.disposition() {
+                Disposition::Doubt | Disposition::Stop => {
+                    BuildListError::NoImage(error.to_string())
+                }
+                Disposition::Retry { .. } => BuildListError::Unavailable(error.to_string()),
+            },
+        )?;
+    let waml = deployments.parse(&text).map_err(|_| {
         no_image(newest, "it is not valid, so its image is unknown: `bart validate` shows why")
     })?;
     Ok(Arc::new(waml))

@@ -17,7 +17,7 @@ use crate::forge::github::client::personal_deployments::{
 use crate::model::audit::{AuditRecord, Principal};
 use crate::model::event::DeploymentRequest;
 use crate::model::github_deployment::{GitHubDeployment, RequiredChecks};
-use crate::model::id::{AppKey, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
+use crate::model::id::{AppKey, AppName, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::store::{IdempotencyKey, KeyLease, Reply, StoreError};
@@ -29,6 +29,8 @@ use crate::support::retry::Disposition;
 pub struct DeploymentToCreate {
     /// The service's repository.
     pub repository: RepoName,
+    /// The app, where the repository has several; all of them where it is absent.
+    pub app: Option<AppName>,
     /// A branch, a tag or a commit of it.
     pub git_ref: String,
     /// The image tag.
@@ -95,8 +97,16 @@ impl Deployments {
         let Forge::Local(local) = &self.forge else {
             return Err(self.elsewhere_error(&new_deployment));
         };
-        let DeploymentToCreate { repository, git_ref, tag, target, description, actor, checks } =
-            new_deployment;
+        let DeploymentToCreate {
+            repository,
+            app: app_name,
+            git_ref,
+            tag,
+            target,
+            description,
+            actor,
+            checks,
+        } = new_deployment;
         if checks != RequiredChecks::None {
             let detail = "the code host has no checks of commits: require none";
             return Err(CreateError::Unknown(detail.to_owned()));
@@ -107,7 +117,7 @@ impl Deployments {
                 "{repository} has no branch, tag or commit {git_ref}: push it, then deploy again"
             ))
         })?;
-        let release = Release { repository, commit, tag };
+        let release = Release { repository, app: app_name, commit, tag };
         let app = self.app_of(&release).await;
         for _ in 0..DRAWS {
             let forge_id = draw_number(self.clock.now());
@@ -151,12 +161,21 @@ impl Deployments {
         (by, token): (Principal, &SecretString),
         reply: &Reply<CreatedDeployment>,
     ) -> Result<CreatedDeployment, CreateError> {
-        let DeploymentToCreate { repository, git_ref, tag, target, description, actor, checks } =
-            new_deployment;
+        let DeploymentToCreate {
+            repository,
+            app: app_name,
+            git_ref,
+            tag,
+            target,
+            description,
+            actor,
+            checks,
+        } = new_deployment;
         let key = request_key(reply.lease());
         let deployment = GitHubDeployment {
             git_ref: &git_ref,
             target: &target,
+            app: app_name.as_ref(),
             tag: &tag,
             description: &description,
             production: self.is_called_production(&target),
@@ -172,7 +191,8 @@ impl Deployments {
         let (app, at) = match commit {
             Some(commit) => {
                 let at = format!(" at {}", commit.short());
-                let release = Release { repository: repository.clone(), commit, tag: tag.clone() };
+                let (repository, tag) = (repository.clone(), tag.clone());
+                let release = Release { repository, app: app_name, commit, tag };
                 let app = tokio::time::timeout(APP_WAIT, self.app_of(&release)).await;
                 (app.ok().flatten(), at)
             }
@@ -216,10 +236,10 @@ impl Deployments {
     /// Returns the app of the WAML at a commit, for the audit log. The deployment itself reports
     /// what is wrong with a WAML that cannot be read.
     async fn app_of(&self, release: &Release) -> Option<AppKey> {
-        let Release { repository, commit, tag: _ } = release;
-        let bytes = self.read_waml(repository, commit).await.ok()?;
+        let Release { repository, app, commit, tag: _ } = release;
+        let text = self.read_waml(repository, app.as_ref(), commit).await.ok()?;
         let deployments = self.clone();
-        let waml = self.cpu_pool.run_blocking(move || deployments.parse(&bytes)).await.ok()?;
+        let waml = self.cpu_pool.run_blocking(move || deployments.parse(&text)).await.ok()?;
         Some(waml.ok()?.app.clone())
     }
 }

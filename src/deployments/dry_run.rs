@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::deployments::app_files::WamlText;
 use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::fleets::name_clusters;
 use crate::deployments::outcome::{DeployError, Remedy};
@@ -12,7 +13,7 @@ use crate::manifests::files;
 use crate::model::event::{NamedRepository, RepositoryIdentity};
 use crate::model::facts::{Fact, Ownership};
 use crate::model::fleet::FleetPlace;
-use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName, TargetName};
+use crate::model::id::{AppKey, AppName, CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{Hold, Holds};
@@ -29,6 +30,8 @@ use crate::waml::extra_files::ExtraFiles;
 pub struct DryRunInput {
     /// The service's repository.
     pub repository: RepoName,
+    /// The app, where the repository has several.
+    pub app: Option<AppName>,
     /// The target.
     pub target: TargetName,
     /// The image tag; `None` means the live one.
@@ -102,11 +105,12 @@ impl Deployments {
     ) -> Result<Plan, DryRunError> {
         let cpu_pool = self.cpu_pool.for_dry_run().ok_or(DryRunError::Busy)?;
         let commit = resolve_commit(self, &request).await?;
-        let bytes = load_waml(self, &request, commit.as_ref()).await?;
+        let text = load_waml(self, &request, commit.as_ref()).await?;
+        request.app.clone_from(&text.app);
         let (deployments, target) = (self.clone(), request.target.clone());
         let parse = move || {
-            let waml = deployments.parse(&bytes);
-            waml.map_err(|rejection| deployments.all_violations(rejection, &bytes, Some(&target)))
+            let waml = deployments.parse(&text);
+            waml.map_err(|rejection| deployments.all_violations(rejection, &text, Some(&target)))
         };
         match cpu_pool.run_blocking(parse).await? {
             Ok(waml) if !is_visible(&waml.app) => Err(DryRunError::Hidden(waml.app)),
@@ -165,9 +169,11 @@ async fn load_waml(
     deployments: &Deployments,
     request: &DryRunInput,
     commit: Option<&CommitSha>,
-) -> Result<Vec<u8>, DryRunError> {
+) -> Result<WamlText, DryRunError> {
+    let app = request.app.as_ref();
     if let Some(text) = &request.waml {
-        return Ok(text.clone().into_bytes());
+        let path = deployments.waml_path(app);
+        return Ok(WamlText { app: app.cloned(), path, bytes: text.clone().into_bytes() });
     }
     let no_source = || {
         DryRunError::Unmeant(
@@ -175,7 +181,7 @@ async fn load_waml(
         )
     };
     let commit = commit.ok_or_else(no_source)?;
-    let result = deployments.read_waml(&request.repository, commit).await;
+    let result = deployments.read_waml(&request.repository, app, commit).await;
     Ok(result.map_err(DeployError::from)?)
 }
 
@@ -396,7 +402,8 @@ impl DryRunRequest<'_> {
         let placeholder =
             || CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id");
         let commit = self.commit.clone().unwrap_or_else(placeholder);
-        Release { repository: self.request.repository.clone(), commit, tag }
+        let DryRunInput { repository, app, .. } = &self.request;
+        Release { repository: repository.clone(), app: app.clone(), commit, tag }
     }
 
     async fn run(&self, tag: ImageTag, live: Vec<ManifestFile>) -> Result<DryRun, DryRunError> {

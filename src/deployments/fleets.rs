@@ -7,6 +7,7 @@ use futures::{FutureExt as _, StreamExt as _, stream};
 use jiff::Timestamp;
 
 use crate::deployments::Deployments;
+use crate::deployments::app_files::WamlText;
 use crate::deployments::outcome::{
     DeployError, PlanError, PlannedDeployment, WritablePlan, WriteOutcome, describe_push,
 };
@@ -59,7 +60,7 @@ impl Deployments {
     pub(crate) async fn plan_attempt(
         &self,
         deployment: &Deployment,
-        waml: Vec<u8>,
+        waml: WamlText,
         stages: &Stages,
     ) -> Result<PlannedDeployment, PlanError> {
         let target = &deployment.request.target;

@@ -14,7 +14,7 @@ use crate::manifests::diff;
 use crate::manifests::diff::Change;
 use crate::model::app_instance::AppInstance;
 use crate::model::deployment::Deployment;
-use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
+use crate::model::id::{AppKey, AppName, CommitSha, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::live_history::{ClusterFailure, LiveHistory, RevisionEnd, RollbackMark};
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::rollback::TreeId;
@@ -31,6 +31,8 @@ pub struct HistoryEntry {
     pub live: bool,
     /// The image tag that was deployed.
     pub tag: Option<ImageTag>,
+    /// The app, where the repository has several.
+    pub app_name: Option<AppName>,
     /// The commit whose WAML was read.
     pub commit: Option<CommitSha>,
     /// The service's repository.
@@ -255,6 +257,7 @@ fn entry_of_record(id: DeployId, tree: String, live: bool, record: Deployment) -
         id,
         tree,
         live,
+        app_name: request.release.app,
         tag: Some(request.release.tag),
         commit: Some(request.release.commit),
         repository: Some(request.release.repository),
@@ -276,12 +279,14 @@ fn entry_of_commit(
 ) -> HistoryEntry {
     let (trailers, at) =
         note.map_or((RevisionTrailers::default(), None), |note| (note.said, Some(note.at)));
-    let RevisionTrailers { tag, repository, commit, actor, template, digest, reason } = trailers;
+    let RevisionTrailers { tag, repository, app_name, commit, actor, template, digest, reason } =
+        trailers;
     HistoryEntry {
         id,
         tree,
         live,
         tag,
+        app_name,
         commit,
         repository,
         actor,

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::deployments::app_files::WamlText;
 use crate::deployments::history::HistoryError;
 use crate::deployments::outcome::DeployError;
 use crate::deployments::{BackendError, Deployments, history};
-use crate::forge::error::ForgeError;
 use crate::git::history::revisions::EditedFiles;
 use crate::manifests::parse;
 use crate::model::app_instance::AppInstance;
 use crate::model::facts::{Fact, Facts};
 use crate::model::hand_edit::EditCommit;
-use crate::model::id::{CommitSha, DeployId};
+use crate::model::id::{AppName, CommitSha, DeployId};
 use crate::model::release::Release;
 use crate::model::violation::Rejection;
 use crate::pipeline::import_edit::{EditImport, EditedWaml, ImportError, import_edit};
@@ -26,6 +26,8 @@ use crate::waml::extra_files::ExtraFiles;
 pub struct EditImportInput {
     /// The text of the WAML that is edited.
     pub waml: String,
+    /// The app, where the repository has several.
+    pub app: Option<AppName>,
     /// The texts of the files that it names, by their paths.
     pub manifests: BTreeMap<String, String>,
     /// The deployment that replaced the edit; `None`: the present edit, or else the newest that was replaced.
@@ -93,18 +95,15 @@ impl Deployments {
         let revision = edit.base.clone().ok_or_else(no_base)?;
         let release = self.release_of(instance, &revision).await?;
         let (deployments, text) = (self.clone(), request.waml);
+        let path = self.waml_path(request.app.as_ref());
+        let file = WamlText { app: request.app, path, bytes: text.clone().into_bytes() };
         let parse = move || {
-            let waml = deployments.parse(text.as_bytes());
+            let waml = deployments.parse(&file);
             waml.map_err(|rejection| {
-                EditImportError::Refused(deployments.all_violations(
-                    rejection,
-                    text.as_bytes(),
-                    None,
-                ))
+                EditImportError::Refused(deployments.all_violations(rejection, &file, None))
             })
-            .map(|waml| (waml, text))
         };
-        let (waml, text) = cpu_pool.run_blocking(parse).await??;
+        let waml = cpu_pool.run_blocking(parse).await??;
         if waml.app != *app {
             let message = format!("the WAML is of {}, and the edit of {app}", waml.app);
             return Err(EditImportError::Unusable(message));
@@ -208,7 +207,7 @@ impl Deployments {
         let entry = history.revisions.into_iter().find(|entry| entry.id == *revision);
         let release = entry.and_then(|entry| {
             let (repository, commit) = (entry.repository?, entry.commit?);
-            Some(Release { repository, commit, tag: entry.tag? })
+            Some(Release { repository, app: entry.app_name, commit, tag: entry.tag? })
         });
         release.ok_or_else(|| {
             let message = format!("the release of revision {revision} is not known any more");
@@ -245,8 +244,8 @@ impl Deployments {
     /// Writes a note where the WAML is not the one that was deployed.
     async fn note_of_waml(&self, release: &Release, text: &str) -> Option<String> {
         let Release { repository, commit, .. } = release;
-        let deployed: Result<Vec<u8>, ForgeError> = self.read_waml(repository, commit).await;
-        let is_other = deployed.ok()? != text.as_bytes();
+        let deployed = self.read_release_waml(release).await;
+        let is_other = deployed.ok()?.bytes != text.as_bytes();
         let short = CommitSha::short(commit);
         is_other.then(|| {
             format!("the WAML is not the one that was deployed, which is that of {short} in {repository}")

@@ -23,6 +23,7 @@ pub(crate) mod expected; // what a pushed deployment should bring about in its c
 pub mod outcome; // results and errors of the steps of an attempt
 pub mod stages; // how long each stage took, and its log lines
 pub mod cpu_pool; // the limit on computations at the same time
+pub mod app_files; // the WAMLs of a repository, and the one that a request is for
 pub(crate) mod planning; // what deployments, previews and dry runs share
 pub mod rollback; // a former revision made live again, holds
 pub mod removal; // removes an app from a target

@@ -4,6 +4,7 @@
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 
 use crate::deployments::Deployments;
+use crate::deployments::app_files::WamlText;
 use crate::deployments::outcome::DeployError;
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
@@ -25,15 +26,6 @@ const SEARCH_LIMIT: u32 = 20;
 const FILES_AT_ONCE: usize = 4;
 
 impl Deployments {
-    /// Returns the bytes of the WAML at a commit, not more than the configured limit.
-    pub(super) async fn read_waml(
-        &self,
-        repository: &RepoName,
-        commit: &CommitSha,
-    ) -> Result<Vec<u8>, ForgeError> {
-        self.forge.file(repository, commit, &self.waml.path, self.waml.budget.bytes).await
-    }
-
     /// Puts the files that the WAML names for a target into it, as they are at the commit of the WAML.
     pub(super) async fn with_extra_files(
         &self,
@@ -43,14 +35,14 @@ impl Deployments {
         commit: &CommitSha,
     ) -> Result<Waml, ForgeError> {
         let paths = waml.extra_paths_of(target);
-        let (path, commit) = (&self.waml.path, (repository, commit));
-        let files = fetch_extra_files(&self.forge, path, paths, commit).await?;
+        let commit = (repository, commit);
+        let files = fetch_extra_files(&self.forge, waml.file(), paths, commit).await?;
         Ok(waml.with_extra_files(files))
     }
 
     /// Parses a WAML within the configured limits.
-    pub(super) fn parse(&self, bytes: &[u8]) -> Result<Waml, Rejection> {
-        Waml::parse_within(&self.waml.path, bytes, &self.waml.budget)
+    pub(super) fn parse(&self, text: &WamlText) -> Result<Waml, Rejection> {
+        Waml::parse_within(&text.path, &text.bytes, &self.waml.budget)
     }
 
     /// Returns all violations of a WAML that [`Deployments::parse`] refuses: for one target, or all
@@ -58,10 +50,10 @@ impl Deployments {
     pub(super) fn all_violations(
         &self,
         rejection: Rejection,
-        bytes: &[u8],
+        text: &WamlText,
         target: Option<&TargetName>,
     ) -> Rejection {
-        let draft = Waml::parse_draft(&self.waml.path, bytes, &self.waml.budget);
+        let draft = Waml::parse_draft(&text.path, &text.bytes, &self.waml.budget);
         let templates = self.templates.now();
         all_violations::of_unnamed(rejection, draft.as_ref(), target, &templates, &self.clusters)
     }

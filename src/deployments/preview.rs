@@ -5,20 +5,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::deployments::Deployments;
+use crate::deployments::app_files::{AppHead, WamlText};
 use crate::deployments::outcome::{DeployError, Remedy};
 use crate::forge::check::{Annotation, CheckRun, Conclusion, Level};
 use crate::forge::error::ForgeError;
 use crate::model::event::PullRequest;
 use crate::model::fleet::FleetPlace;
-use crate::model::id::{CommitSha, RepoName, TargetName};
+use crate::model::id::{AppName, CommitSha, RepoName, TargetName};
 use crate::model::preview::{PreviewText, PreviewVerdict};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
-use crate::model::violation::Severity;
+use crate::model::violation::{Rejection, Severity, Violation};
 use crate::pipeline::preview::{Preview, PreviewEffect, TargetPreview, live, text};
 use crate::pipeline::{Input, preview};
 use crate::templates::set::TemplateSet;
 use crate::waml::Waml;
+use crate::waml::app_files::{AppFiles, app_of, find_duplicates};
 use crate::waml::extra_files::{beside, check_path};
 
 /// The name of the check run, as the list of checks shows it.
@@ -28,6 +30,9 @@ pub(crate) const CHECK: &str = "the-deployer/preview";
 /// more rows.
 const MAX_TARGETS: usize = 40;
 
+/// The most targets of all apps together.
+const MAX_TARGETS_OF_ALL: usize = 120;
+
 /// The work that a pull request needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreviewTask {
@@ -35,8 +40,8 @@ pub enum PreviewTask {
     Nothing(&'static str),
     /// Show this text, without a plan.
     Say(PreviewText),
-    /// Compute a preview.
-    Look,
+    /// Compute a preview, by these files that the pull request changes.
+    Look(BTreeSet<String>),
 }
 
 /// The check run in which a preview is shown.
@@ -62,16 +67,18 @@ impl Deployments {
             return Ok(PreviewTask::Say(text::from_fork()));
         }
         let PullRequest { repository, number, .. } = request;
-        // Files that the WAML may name, beside the WAML itself.
+        // Files that a WAML may name, beside the WAMLs themselves.
         let folder = beside(&self.waml.path, "");
-        let is_candidate =
-            |path: &str| path.strip_prefix(&*folder).is_some_and(|path| check_path(path).is_ok());
-        let (path, number) = (&self.waml.path, *number);
-        let changed = self.forge.pull_request_files(repository, number, path, is_candidate).await?;
-        if changed.contains(path)
+        let is_candidate = |path: &str| {
+            app_of(&self.waml.path, path).is_some()
+                || path.strip_prefix(&*folder).is_some_and(|path| check_path(path).is_ok())
+        };
+        let changed = self.forge.pull_request_files(repository, *number, is_candidate).await?;
+        let is_waml = |path: &String| app_of(&self.waml.path, path).is_some();
+        if changed.iter().any(is_waml)
             || (!changed.is_empty() && self.names_any(request, &changed).await?)
         {
-            return Ok(PreviewTask::Look);
+            return Ok(PreviewTask::Look(changed));
         }
         // A check run of an earlier head must not be the last result that people see.
         Ok(if is_shown || self.previews.always {
@@ -81,29 +88,106 @@ impl Deployments {
         })
     }
 
-    /// Computes what the pull request would change.
+    /// Computes what the pull request would change, by these files that it changes: for each app that they are of.
     pub(crate) async fn preview_pull_request(
         &self,
         request: &PullRequest,
+        changed: &BTreeSet<String>,
     ) -> Result<PreviewText, DeployError> {
-        let Some(bytes) = self.waml_at(&request.repository, &request.head).await? else {
-            return Ok(text::no_file(&self.waml.path));
+        let files = self.list_apps(&request.repository, &request.head).await?;
+        let was_split = changed
+            .iter()
+            .any(|path| app_of(&self.waml.path, path).is_some_and(|app| !app.is_root()));
+        if !files.has_folder() && !was_split {
+            return self.preview_app(request, None, MAX_TARGETS).await;
+        }
+        let heads = self.read_heads(&request.repository, &request.head, &files).await?;
+        let mut sections = Vec::new();
+        let problems = self.find_problems(&files, &heads);
+        if !problems.is_empty() {
+            let rejection = Rejection { violations: problems };
+            sections.push(("the WAMLs together".to_owned(), text::unusable_set(&rejection)));
+        }
+        let mut room = MAX_TARGETS_OF_ALL;
+        for (app, head) in &heads {
+            let path = self.waml_path(Some(app));
+            let names_changed = head.as_ref().is_some_and(|head| {
+                head.extra_paths.iter().any(|extra| changed.contains(&beside(&path, extra)))
+            });
+            if changed.contains(&path) || names_changed {
+                let most = MAX_TARGETS.min(room);
+                let section = self.preview_app(request, Some(app), most).await?;
+                let count = head.as_ref().map_or(0, |head| head.targets.len());
+                room = room.saturating_sub(count.min(most));
+                sections.push((section_title(app, &path), section));
+            }
+        }
+        for path in changed {
+            let Some(app) = app_of(&self.waml.path, path) else { continue };
+            if !files.apps().contains(&app) {
+                let section = self.preview_gone(request, (&app, path), &heads).await?;
+                sections.push((section_title(&app, path), section));
+            }
+        }
+        Ok(text::combine(&sections))
+    }
+
+    /// Computes what the pull request would change of one app; `None` is the only one of its repository.
+    async fn preview_app(
+        &self,
+        request: &PullRequest,
+        app: Option<&AppName>,
+        most: usize,
+    ) -> Result<PreviewText, DeployError> {
+        let path = self.waml_path(app);
+        let Some(file) = self.waml_at(&request.repository, app, &request.head).await? else {
+            return Ok(text::no_file(&path));
         };
-        let base_waml = self.waml_at(&request.repository, &request.base_commit).await?;
+        let base_file = self.waml_at(&request.repository, app, &request.base_commit).await?;
         let deployments = self.clone();
         let parsing = self.cpu_pool.run_blocking(move || {
-            let base_waml = base_waml.and_then(|bytes| deployments.parse(&bytes).ok());
-            let waml = deployments.parse(&bytes);
-            let waml =
-                waml.map_err(|rejection| deployments.all_violations(rejection, &bytes, None));
+            let base_waml = base_file.and_then(|file| deployments.parse(&file).ok());
+            let waml = deployments.parse(&file);
+            let waml = waml.map_err(|rejection| deployments.all_violations(rejection, &file, None));
             waml.map(|waml| (Arc::new(waml), base_waml))
         });
         let (waml, base_waml) = match parsing.await? {
             Ok(wamls) => wamls,
-            Err(rejection) => return Ok(text::unreadable(&self.waml.path, &rejection)),
+            Err(rejection) => return Ok(text::unreadable(&path, &rejection)),
         };
-        let preview = self.preview_targets(request, waml, base_waml.as_ref()).await?;
+        let wamls = (waml, base_waml.as_ref());
+        let preview = self.preview_targets(request, app, wamls, most).await?;
         self.cpu_pool.run_blocking(move || text::describe_preview(&preview)).await
+    }
+
+    /// Says what becomes of an app whose WAML the pull request removes: the same app may be in another file now.
+    async fn preview_gone(
+        &self,
+        request: &PullRequest,
+        (app, path): (&AppName, &str),
+        heads: &[(AppName, Option<AppHead>)],
+    ) -> Result<PreviewText, DeployError> {
+        let base = self.waml_at(&request.repository, Some(app), &request.base_commit).await?;
+        let deployments = self.clone();
+        let read_app = move || base.and_then(|file| Some(deployments.parse(&file).ok()?.app));
+        let key = self.cpu_pool.run_blocking(read_app).await?;
+        let is_same = |head: &AppHead| Some(&head.app) == key.as_ref();
+        let other = heads.iter().find(|(_, head)| head.as_ref().is_some_and(is_same));
+        Ok(match other {
+            Some((other, _)) => text::moved(path, &self.waml_path(Some(other))),
+            None => text::no_file(path),
+        })
+    }
+
+    /// Finds what is wrong with the WAMLs of a repository as a set.
+    fn find_problems(
+        &self,
+        files: &AppFiles,
+        heads: &[(AppName, Option<AppHead>)],
+    ) -> Vec<Violation> {
+        let known = heads.iter().filter_map(|(_, head)| head.as_ref());
+        let duplicates = find_duplicates(known.map(|head| (head.app.clone(), head.place.clone())));
+        files.problems().iter().cloned().chain(duplicates).collect()
     }
 
     /// Shows the preview at the head; returns the number of the check run.
@@ -137,35 +221,38 @@ impl Deployments {
     async fn waml_at(
         &self,
         repository: &RepoName,
+        app: Option<&AppName>,
         commit: &CommitSha,
-    ) -> Result<Option<Vec<u8>>, DeployError> {
-        match self.read_waml(repository, commit).await {
-            Ok(bytes) => Ok(Some(bytes)),
+    ) -> Result<Option<WamlText>, DeployError> {
+        match self.file_of(repository, commit, app).await {
+            Ok(file) => Ok(Some(file)),
             Err(ForgeError::NoFile { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Checks that the WAML at the head names one of the files.
+    /// Checks that a WAML at the head names one of the files.
     async fn names_any(
         &self,
         request: &PullRequest,
-        files: &BTreeSet<String>,
+        changed: &BTreeSet<String>,
     ) -> Result<bool, DeployError> {
-        let Some(bytes) = self.waml_at(&request.repository, &request.head).await? else {
-            return Ok(false);
+        let files = self.list_apps(&request.repository, &request.head).await?;
+        let heads = self.read_heads(&request.repository, &request.head, &files).await?;
+        let names_changed = |(app, head): &(AppName, Option<AppHead>)| {
+            let path = self.waml_path(Some(app));
+            let mut paths = head.iter().flat_map(|head| &head.extra_paths);
+            paths.any(|extra| changed.contains(&beside(&path, extra)))
         };
-        let deployments = self.clone();
-        let waml = self.cpu_pool.run_blocking(move || deployments.parse(&bytes)).await?;
-        let paths = waml.map(|waml| waml.extra_paths()).unwrap_or_default();
-        Ok(paths.iter().any(|path| files.contains(&beside(&self.waml.path, path))))
+        Ok(heads.iter().any(names_changed))
     }
 
     async fn preview_targets(
         &self,
         request: &PullRequest,
-        mut waml: Arc<Waml>,
-        base_waml: Option<&Waml>,
+        app: Option<&AppName>,
+        (mut waml, base_waml): (Arc<Waml>, Option<&Waml>),
+        most: usize,
     ) -> Result<Preview, DeployError> {
         let templates = self.templates.now();
         // A fleet has a row for each of its clusters.
@@ -175,7 +262,7 @@ impl Deployments {
         };
         let names: Vec<_> = waml.targets().into_iter().flat_map(of_target).collect();
         let (mut targets, mut paths) = (Vec::new(), Vec::new());
-        for target in names.iter().take(MAX_TARGETS) {
+        for target in names.iter().take(most) {
             // The files of one target at a time: those of all may be many. Most targets have the same.
             let target_paths = waml.extra_paths_of(&target.0);
             if target_paths != paths {
@@ -184,14 +271,14 @@ impl Deployments {
                 waml = self.with_extra_files(former, &target.0, repository, head).await?.into();
                 paths = target_paths;
             }
-            targets.push(self.preview_target(request, &waml, target, &templates).await?);
+            targets.push(self.preview_target(request, (app, &waml), target, &templates).await?);
         }
         Ok(Preview {
-            file: self.waml.path.clone(),
+            file: self.waml_path(app),
             app: waml.app.clone(),
             base: request.base.clone(),
             targets,
-            not_looked_at: names.len().saturating_sub(MAX_TARGETS),
+            not_looked_at: names.len().saturating_sub(most),
             left: base_waml.and_then(|base_waml| preview::left(base_waml, &waml)),
         })
     }
@@ -201,11 +288,11 @@ impl Deployments {
     async fn preview_target(
         &self,
         request: &PullRequest,
-        waml: &Arc<Waml>,
+        app: (Option<&AppName>, &Arc<Waml>),
         target: &(TargetName, Option<FleetPlace>),
         templates: &Arc<TemplateSet>,
     ) -> Result<TargetPreview, DeployError> {
-        match self.look_at_target(request, waml, target, templates).await {
+        match self.look_at_target(request, app, target, templates).await {
             Err(DeployError {
                 remedy: Remedy::Reject | Remedy::Doubt | Remedy::GiveUp,
                 message,
@@ -224,14 +311,14 @@ impl Deployments {
     async fn look_at_target(
         &self,
         request: &PullRequest,
-        waml: &Arc<Waml>,
+        (app, waml): (Option<&AppName>, &Arc<Waml>),
         (section, place): &(TargetName, Option<FleetPlace>),
         templates: &Arc<TemplateSet>,
     ) -> Result<TargetPreview, DeployError> {
         let target = place.as_ref().map_or(section, |place| &place.cluster);
         self.check_owner(request, waml, target).await?;
         let live = self.live(&waml.app, target).await?;
-        let (release, tag) = self.preview_release(request, waml, target, &live).await?;
+        let (release, tag) = self.preview_release(request, (app, waml), target, &live).await?;
         let input = Input {
             waml: Arc::clone(waml),
             target: section.clone(),
@@ -277,18 +364,23 @@ impl Deployments {
     async fn preview_release(
         &self,
         request: &PullRequest,
-        waml: &Waml,
+        (app, waml): (Option<&AppName>, &Waml),
         target: &TargetName,
         live: &[ManifestFile],
     ) -> Result<(Release, Option<crate::model::id::ImageTag>), DeployError> {
         let release = Release {
             repository: request.repository.clone(),
+            app: app.cloned(),
             commit: request.head.clone(),
             tag: live::no_tag(),
         };
         let succeeded = self.recent_successes(&waml.app, target).await?;
         Ok(live::release(live, &succeeded, &release))
     }
+}
+
+fn section_title(app: &AppName, path: &str) -> String {
+    if app.is_root() { path.to_owned() } else { format!("{app} ({path})") }
 }
 
 fn check_run(request: &PullRequest, text: &PreviewText) -> CheckRun {

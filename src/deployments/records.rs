@@ -20,6 +20,17 @@ impl Deployments {
         Ok(Some((deployment, statuses)))
     }
 
+    /// Returns the deployments of the apps of one that deploys all; none of any other.
+    pub(crate) async fn apps_of(
+        &self,
+        deployment: &Deployment,
+    ) -> Result<Vec<Deployment>, StoreError> {
+        if !deployment.all_apps {
+            return Ok(Vec::new());
+        }
+        self.store.deployments_of_apps(&deployment.id).await
+    }
+
     /// Returns the changes of a deployment in its app's `latest`; `None` where they cannot be
     /// determined, or not any more.
     pub(crate) async fn changes(&self, deployment: &Deployment) -> Option<Vec<Change>> {
@@ -47,14 +58,19 @@ impl Deployments {
         format!("{}/rollouts/{id}", self.external_url)
     }
 
-    /// Returns one deployment with all messages about it, in every state, and its parts on the clusters of a fleet.
+    /// Returns one deployment with all messages about it, in every state, and its parts: on the clusters of a fleet, or
+    /// one for each of several apps.
     pub(crate) async fn log(
         &self,
         id: &DeployId,
     ) -> Result<Option<(Deployment, Vec<Notification>, Vec<Deployment>)>, StoreError> {
         let Some(deployment) = self.store.deployment(id).await? else { return Ok(None) };
         let messages = self.store.messages(id).await?;
-        let parts = self.store.fleet_parts(id).await?;
+        let parts = if deployment.all_apps {
+            self.store.deployments_of_apps(id).await?
+        } else {
+            self.store.fleet_parts(id).await?
+        };
         Ok(Some((deployment, messages, parts)))
     }
 }

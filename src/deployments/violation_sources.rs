@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::deployments::Deployments;
+use crate::deployments::app_files::WamlText;
 use crate::model::deployment::Deployment;
 use crate::model::violation::Violation;
 use crate::support::secret_mask::ValueMask;
@@ -34,17 +35,17 @@ impl Deployments {
     /// Returns of each violation of a deployment that has ended the line of its WAML; `None` where there is none to show.
     pub(crate) async fn violation_sources(&self, record: &Deployment) -> Vec<Option<SourceLine>> {
         let violations = &record.violations;
+        let release = &record.request.release;
+        let path = self.waml_path(release.app.as_ref());
         let is_of_waml = |violation: &Violation| {
-            violation.position.as_ref().is_some_and(|place| *place.file == *self.waml.path)
+            violation.position.as_ref().is_some_and(|place| *place.file == *path)
         };
         if !record.state.is_final() || !violations.iter().any(is_of_waml) {
             return Vec::new();
         }
-        let release = &record.request.release;
         let violations: Vec<Violation> = violations.to_vec();
-        let path = self.waml.path.clone();
         let reading = async {
-            let bytes = self.read_waml(&release.repository, &release.commit).await.ok()?;
+            let WamlText { path, bytes, .. } = self.read_release_waml(release).await.ok()?;
             let find = move || find_lines(&String::from_utf8_lossy(&bytes), &violations, &path);
             self.cpu_pool.run_blocking(find).await.ok()
         };

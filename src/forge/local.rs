@@ -35,6 +35,17 @@ impl LocalForge {
         self.read(repository, move |reader, git| reader.file(git, &commit, &path, limit)).await
     }
 
+    /// Lists the names of the files in a folder at a commit; `None` where there is no such folder.
+    pub(super) async fn file_names(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+        folder: &str,
+    ) -> Result<Option<Vec<String>>, ForgeError> {
+        let (commit, folder) = (commit.clone(), folder.to_owned());
+        self.read(repository, move |reader, git| reader.file_names(git, &commit, &folder)).await
+    }
+
     /// Returns the wanted branches that have the commit, by name.
     pub(super) async fn branches_with(
         &self,
@@ -128,6 +139,29 @@ impl Read {
         }
         let object = odb.read(blob).map_err(|error| self.corrupt(&error))?;
         Ok(object.data().to_vec())
+    }
+
+    fn file_names(
+        &self,
+        git: &Repository,
+        commit: &CommitSha,
+        folder: &str,
+    ) -> Result<Option<Vec<String>>, ForgeError> {
+        let tree = self.commit(git, commit)?.tree();
+        let tree = tree.map_err(|error| self.no_commit(commit, &error))?;
+        let entry = match tree.get_path(Path::new(folder)) {
+            Ok(entry) if entry.kind() == Some(ObjectType::Tree) => entry.id(),
+            Ok(_) => return Ok(None),
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => return Err(self.corrupt(&error)),
+        };
+        let folder = git.find_tree(entry).map_err(|error| self.corrupt(&error))?;
+        let is_file = |entry: &git2::TreeEntry<'_>| {
+            entry.kind() == Some(ObjectType::Blob)
+                && entry.filemode() != i32::from(git2::FileMode::Link)
+        };
+        let files = folder.iter().filter(is_file);
+        Ok(Some(files.filter_map(|entry| entry.name().ok().map(str::to_owned)).collect()))
     }
 
     fn branches(

@@ -26,8 +26,8 @@ use crate::forge::github::client::GitHubClient;
 use crate::forge::local::LocalForge;
 
 pub use crate::forge::status::{
-    CommitState, CommitStatus, DeploymentStatus, ListedStatus, NewDeployment, ROLLBACK_TASK,
-    ROLLOUT_TASK, is_own_task,
+    APP_TASK, CommitState, CommitStatus, DeploymentStatus, ListedStatus, NewDeployment,
+    ROLLBACK_TASK, ROLLOUT_TASK, is_own_task,
 };
 
 /// A code host. Every answer is bounded. Errors are [`ForgeError`](error::ForgeError)s: what is missing, and by their

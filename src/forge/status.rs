@@ -19,7 +19,7 @@ pub struct DeploymentStatus {
     pub environment_url: Option<String>,
 }
 
-/// A deployment that began here, as the code host is to have it: a rollback, or a target of a rollout.
+/// A deployment that began here, as the code host is to have it: a rollback, a target of a rollout, or one of several apps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDeployment {
     /// The deploy id; it is in the payload, by which the deployment is found again.
@@ -34,7 +34,7 @@ pub struct NewDeployment {
     pub production: bool,
     /// The rollout, or its undo, that made it.
     pub rollout: Option<RolloutId>,
-    /// Its task: [`ROLLBACK_TASK`] or [`ROLLOUT_TASK`].
+    /// Its task: [`ROLLBACK_TASK`], [`ROLLOUT_TASK`] or [`APP_TASK`].
     pub task: &'static str,
 }
 
@@ -43,9 +43,13 @@ pub const ROLLBACK_TASK: &str = "rollback";
 /// The task of a deployment to a target of a rollout, which the service itself created. Its webhook event is ignored, too.
 pub const ROLLOUT_TASK: &str = "rollout-target";
 
+/// The task of an app's deployment that belongs to one of all apps, which the service itself created. Its webhook event is
+/// ignored, too.
+pub const APP_TASK: &str = "deploy-app";
+
 /// Checks that the service itself creates deployments with that task.
 pub fn is_own_task(task: &str) -> bool {
-    [ROLLBACK_TASK, ROLLOUT_TASK].contains(&task)
+    [ROLLBACK_TASK, ROLLOUT_TASK, APP_TASK].contains(&task)
 }
 
 /// A status that a deployment has at the host, from any author.

@@ -4,7 +4,7 @@
 //! bounded line behind its own key.
 
 use crate::model::hand_edit::HandEdit;
-use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
+use crate::model::id::{AppKey, AppName, CommitSha, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::revision::Revision;
 use crate::support::text::is_invisible;
 
@@ -20,6 +20,8 @@ pub struct Note {
     pub repository: RepoName,
     /// The code host's number of it, which stays when it is renamed; left out where it is not known.
     pub repository_number: Option<i64>,
+    /// The app, where the repository has several; left out for the only one.
+    pub app_name: Option<AppName>,
     /// The commit that its WAML was read at.
     pub commit: CommitSha,
     /// The actor, as the code host names it; free text.
@@ -70,6 +72,8 @@ pub struct RollbackNote {
     pub repository: RepoName,
     /// The code host's number of it; left out where it is not known.
     pub repository_number: Option<i64>,
+    /// The app, where the repository has several; left out for the only one.
+    pub app_name: Option<AppName>,
     /// The commit that the revision was made of.
     pub commit: CommitSha,
     /// The actor; free text.
@@ -118,6 +122,7 @@ impl CommitMessage {
                 ("Replaces", text_of(from.as_ref())),
                 ("Repository", note.repository.to_string()),
                 (REPOSITORY_NUMBER, text_of(note.repository_number.as_ref())),
+                (APP_NAME, text_of(note.app_name.as_ref())),
                 ("Commit", note.commit.to_string()),
                 ("Actor", one_line(&note.actor)),
                 ("Reason", one_line(&note.reason)),
@@ -161,6 +166,7 @@ pub fn commit_message(revision: &Revision, note: &Note, edit: Option<&HandEdit>)
         (DEPLOY_ID, id.to_string()),
         ("Repository", note.repository.to_string()),
         (REPOSITORY_NUMBER, text_of(note.repository_number.as_ref())),
+        (APP_NAME, text_of(note.app_name.as_ref())),
         ("Commit", note.commit.to_string()),
         ("Actor", one_line(&note.actor)),
         ("Template", one_line(&note.template)),
@@ -211,6 +217,7 @@ const REPLACED_EDIT: &str = "Replaced-Edit";
 pub(super) const FLEET: &str = "Fleet";
 pub(super) const FLEET_DEPLOY_ID: &str = "Fleet-Deploy-Id";
 pub(super) const REPOSITORY_NUMBER: &str = "Repository-Id";
+pub(super) const APP_NAME: &str = "App-Name";
 pub(super) const DEPLOY_ID: &str = "Deploy-Id";
 pub(super) const ROLLBACK_ID: &str = "Rollback-Id";
 pub(super) const REMOVAL_ID: &str = "Removal-Id";
@@ -250,6 +257,7 @@ mod tests {
             tag: "1.10".parse().unwrap(),
             repository: "weave-lab/my-app".parse().unwrap(),
             repository_number: Some(7),
+            app_name: None,
             commit: "a".repeat(40).parse().unwrap(),
             actor: actor.into(),
             template: "backend-default@latest".into(),

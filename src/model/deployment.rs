@@ -55,6 +55,12 @@ pub struct Deployment {
     /// The deployment to a fleet that this one is a part of, on one of the fleet's clusters.
     #[serde(default)]
     pub fleet: Option<DeployId>,
+    /// True if it deploys all apps of its repository: it has a deployment for each, and says how those go.
+    #[serde(default)]
+    pub all_apps: bool,
+    /// The deployment of all apps that this one belongs to.
+    #[serde(default)]
+    pub parent: Option<DeployId>,
     /// The manual edit where this deployment wrote, or would have written.
     pub hand_edit: Option<HandEdit>,
     /// The template and its version, `backend-default@latest`, once known.

@@ -3,7 +3,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::model::id::{ImageTag, RepoName, TargetName};
+use crate::model::id::{AppName, ImageTag, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::support::text::{refuse_invisible, truncate_chars};
 
@@ -77,6 +77,8 @@ pub struct GitHubDeployment<'a> {
     pub git_ref: &'a str,
     /// The target, which GitHub calls the environment.
     pub target: &'a TargetName,
+    /// The app, where the repository has several; all of them where it is absent.
+    pub app: Option<&'a AppName>,
     /// The image tag.
     pub tag: &'a ImageTag,
     /// The reason, for people; cut to GitHub's limit.
@@ -96,7 +98,7 @@ impl GitHubDeployment<'_> {
     /// contexts are named, because without them GitHub requires every status on the commit to be green, this service's of
     /// an earlier failure among them.
     pub fn body(&self) -> Json {
-        let Self { git_ref, target, tag, description, production, contexts, by, key } = self;
+        let Self { git_ref, target, app, tag, description, production, contexts, by, key } = self;
         let mut body = json!({
             "ref": git_ref,
             "environment": target,
@@ -106,6 +108,9 @@ impl GitHubDeployment<'_> {
             "production_environment": production,
             "payload": {"tag": tag, "by": by, "request": key},
         });
+        if let Some(app) = app {
+            body["payload"]["app"] = json!(app);
+        }
         if let (Some(contexts), Some(map)) = (contexts, body.as_object_mut()) {
             map.insert("required_contexts".to_owned(), json!(contexts));
         }
@@ -165,6 +170,7 @@ mod tests {
         work(&GitHubDeployment {
             git_ref: "main",
             target: &TargetName::parse("prod-1").unwrap(),
+            app: None,
             tag: &ImageTag::parse("1.0").unwrap(),
             description: &"x".repeat(200),
             production: true,

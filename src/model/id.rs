@@ -197,6 +197,15 @@ string_id!(
     is_rfc1123_label
 );
 string_id!(
+    /// The name of an app in its repository, by its file: `worker` for `.weave/worker.yaml`, and [`AppName::ROOT`] for the
+    /// one at the root.
+    AppName,
+    "app of a repository",
+    "use the name of a file under `.weave/` without its ending (1 to 63 lower-case letters, digits and `-`, beginning \
+     and ending with a letter or digit), or `.weave.yaml`",
+    |text| text == AppName::ROOT || is_rfc1123_label(text)
+);
+string_id!(
     /// Names a lock: eight hexadecimal digits.
     LockId,
     "lock id",
@@ -216,6 +225,21 @@ pub struct AppKey {
 impl fmt::Display for AppKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.slug)
+    }
+}
+
+impl AppName {
+    /// The name of the app whose WAML is at the root, wherever the configuration puts that file.
+    pub const ROOT: &'static str = ".weave.yaml";
+
+    /// Returns the name of the app whose WAML is at the root.
+    pub fn root() -> Self {
+        Self(Self::ROOT.to_owned())
+    }
+
+    /// Checks that it is the app whose WAML is at the root.
+    pub fn is_root(&self) -> bool {
+        self.0 == Self::ROOT
     }
 }
 

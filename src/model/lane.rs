@@ -1,4 +1,4 @@
-//! A lane: the deployments of one repository to one target, of which one runs at a time, in the code host's order.
+//! A lane: the deployments of one app of a repository to one target, of which one runs at a time, in the code host's order.
 //! Decides who is next and who is superseded; knows no database and no clock.
 
 use jiff::Timestamp;
@@ -71,6 +71,16 @@ impl Lane {
             .filter(|other| *other > place)
             .max()
             .cloned()
+    }
+}
+
+impl Lane {
+    /// Adds what other lanes have of the same app.
+    #[must_use]
+    pub fn joined(mut self, other: Self) -> Self {
+        self.open.extend(other.open);
+        self.newest_ended = self.newest_ended.max(other.newest_ended);
+        self
     }
 }
 

@@ -29,7 +29,7 @@ pub mod namespace_globs; // globs of their names
 pub mod namespaces; // names that no app may take
 pub mod ssh; // the address of a repository behind ssh
 pub mod violation; // one broken rule, and a rejection
-pub mod release; // repository, commit and image tag
+pub mod release; // app, commit and image tag
 pub mod template; // the text of templates
 pub mod change; // the change of an object
 pub mod canary; // the steps and times of a canary
@@ -46,6 +46,7 @@ pub mod event; // the events from a code host
 pub mod hand_edit; // a manual edit in a manifest repository
 pub mod deployment; // one release to one target: the record
 pub mod fleet_progress; // a deployment over all clusters of a fleet
+pub mod app_progress; // a deployment of all apps of a repository
 pub mod app_instance; // an app on one target
 pub mod rollback; // a former revision made live again, and its hold
 pub mod live_history; // the order of live revisions, and the choice of a rollback's revision

@@ -20,6 +20,7 @@ pub(crate) fn deployment(state: State) -> Deployment {
             forge_id: 7,
             release: Release {
                 repository: RepoName::parse("Acme/Web").unwrap(),
+                app: None,
                 commit: commit("a"),
                 tag: ImageTag::parse("1.2").unwrap(),
             },
@@ -56,6 +57,8 @@ pub(crate) fn deployment(state: State) -> Deployment {
         rollback: None,
         rollout: None,
         fleet: None,
+        all_apps: false,
+        parent: None,
         hand_edit: None,
         template: None,
         templates_commit: None,

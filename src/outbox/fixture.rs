@@ -22,6 +22,7 @@ pub(super) fn message(sink: Sink, state: ForgeState, at: Timestamp) -> OutboxMes
         repository: RepoName::parse("acme/web").unwrap(),
         commit: CommitSha::parse("ab".repeat(20)).unwrap(),
         target: TargetName::parse("prod").unwrap(),
+        app_name: String::new(),
         forge_id: 1,
         place: 1,
         status: ForgeStatus::new(state, ""),

@@ -150,6 +150,7 @@ fn facts_without_lookups(clusters: &Clusters) -> Facts {
 fn placeholder_release() -> Release {
     Release {
         repository: RepoName::parse("owner/app").expect("two words are a repository"),
+        app: None,
         commit: CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id"),
         tag: ImageTag::parse("tag").expect("a word is a tag"),
     }

@@ -95,6 +95,7 @@ mod tests {
             fleet: None,
             release: Release {
                 repository: RepoName::parse("O/A").unwrap(),
+                app: None,
                 commit: CommitSha::parse("0".repeat(40)).unwrap(),
                 tag: ImageTag::parse("1").unwrap(),
             },

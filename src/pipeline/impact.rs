@@ -186,6 +186,7 @@ mod tests {
             target: "dev".parse().unwrap(),
             release: Release {
                 repository: "acme/shop".parse().unwrap(),
+                app: None,
                 commit: "a".repeat(40).parse().unwrap(),
                 tag: "1".parse().unwrap(),
             },

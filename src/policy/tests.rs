@@ -32,6 +32,7 @@ fn check_policy(policy: &str, section: &str) -> Vec<String> {
         fleet: None,
         release: Release {
             repository: RepoName::parse("o/a").unwrap(),
+            app: None,
             commit: CommitSha::parse("0".repeat(40)).unwrap(),
             tag: ImageTag::parse("1").unwrap(),
         },

@@ -93,6 +93,7 @@ impl Simulation {
         let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
         let release = Release {
             repository: RepoName::parse("example/shop").unwrap(),
+            app: None,
             commit: CommitSha::parse("a".repeat(40)).unwrap(),
             tag: ImageTag::parse("v2").unwrap(),
         };

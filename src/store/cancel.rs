@@ -10,7 +10,7 @@ use crate::store::idempotency_keys::Reply;
 use crate::store::query::query;
 use crate::store::row::{self, Row, deployment_columns};
 use crate::store::write::WriteTransaction;
-use crate::store::{audit, idempotency_keys, lane};
+use crate::store::{all_apps, audit, idempotency_keys, lane};
 
 /// The result of a cancellation.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,10 @@ impl Store {
         let release = &deployment.request.release;
         // With the lane locked, no worker can get the turn to push meanwhile.
         lane::lock(self, &mut write, &release.repository, &deployment.request.target);
+        if deployment.all_apps {
+            let words = (entry.by.name.as_str(), entry.reason.as_str());
+            all_apps::cancel_apps(self, &mut write, id, words, entry.at).await?;
+        }
         let Some(row) = end(&mut write, id, entry).await? else {
             let current = read(&mut write, id).await?;
             // A dropped transaction releases the lane only some time later.
@@ -64,7 +68,7 @@ impl Store {
         };
         audit::note(&mut write, &record).await?;
         idempotency_keys::keep(&mut write, reply.answer(&cancelled).as_ref()).await?;
-        write.wake_rollout_of(id, entry.at);
+        write.wake_followers_of(id, entry.at);
         write.commit().await?;
         Ok(Cancelled::Yes(Box::new(cancelled)))
     }
@@ -86,7 +90,7 @@ async fn end(
 ) -> Result<Option<Row>, StoreError> {
     let summary = format!("cancelled by {}: {}", entry.by.name, entry.reason);
     let sql = concat!(
-        "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL \
+        "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL, cluster_state = NULL \
          WHERE id = $1 AND state IN ('queued', 'running') RETURNING ",
         deployment_columns!()
     );

@@ -300,7 +300,7 @@ impl Store {
         }
         let ends = changes.iter().filter(|change| change.state.is_final());
         for change in ends {
-            write.wake_rollout_of(&change.deployment, now);
+            write.wake_followers_of(&change.deployment, now);
         }
         write.commit().await?;
         for change in &mark_changes {

@@ -98,6 +98,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (54, "lapses", include_str!("../../migrations/0054_lapses.sql")),
     (55, "unread WAMLs", include_str!("../../migrations/0055_unread_wamls.sql")),
     (56, "unread deployments", include_str!("../../migrations/0056_unread_deployments.sql")),
+    (57, "apps of repositories", include_str!("../../migrations/0057_apps_of_repositories.sql")),
 ];
 
 /// The connections to one database.

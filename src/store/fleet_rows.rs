@@ -107,7 +107,7 @@ pub(super) async fn follow_part(
         inactive::enqueue_replaced(store, write, &deployment, &older, now).await?;
     }
     if state.is_final() {
-        write.wake_rollout_of(&fleet, now);
+        write.wake_followers_of(&fleet, now);
     }
     if let Some(status) = &change.status {
         store.enqueue_change(write, &fleet, status, now);

@@ -18,6 +18,7 @@ use crate::store::claims::{self, ClaimConflict};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::inactive;
+use crate::store::lane::LaneName;
 use crate::store::lease::{Claim, Findings, FleetPart, FleetPartPush};
 use crate::store::push_turn::PushTurn;
 use crate::store::query::{Answer, Query, placeholders, query, query_of};
@@ -34,7 +35,7 @@ pub(super) struct PartState {
 }
 
 /// The number of queries for one part.
-pub(super) const PART_QUERIES: usize = 5;
+pub(super) const PART_QUERIES: usize = 6;
 
 const DOING: &str = "recording a deployment to a fleet";
 
@@ -87,16 +88,18 @@ pub(super) fn lock_lanes(
 pub(super) fn part_queries(
     store: &Store,
     write: &mut WriteTransaction,
-    (repository, app): (&RepoName, &AppKey),
+    (own_lane, app): (&LaneName, &AppKey),
     part: &FleetPart,
     now: Timestamp,
 ) -> [Query; PART_QUERIES] {
     let findings = Findings::of_claims(&part.claims);
     let [owners, routes, objects] =
         claims::conflict_queries(store, write, (&part.cluster, app), &findings, now);
+    let lane = LaneName { target: part.cluster.clone(), ..own_lane.clone() };
     [
-        lane::entries(repository, &part.cluster),
-        removals::select_blocking(repository, &part.cluster, now),
+        lane::entries(&lane),
+        lane::entries_elsewhere(&lane, app),
+        removals::select_blocking_app(&part.cluster, app, now),
         owners,
         routes,
         objects,
@@ -105,10 +108,10 @@ pub(super) fn part_queries(
 
 /// Reads the answers to the queries of a part.
 pub(super) fn read_part_state(
-    [entries, removal, owners, routes, objects]: [Answer; PART_QUERIES],
+    [entries, elsewhere, removal, owners, routes, objects]: [Answer; PART_QUERIES],
 ) -> Result<PartState, StoreError> {
     Ok(PartState {
-        lane: lane::from_rows(&entries.rows)?,
+        lane: lane::from_rows(&entries.rows)?.joined(lane::from_rows(&elsewhere.rows)?),
         removal: removal.rows.first().map(|row| row.id("id")).transpose()?,
         claims: [owners, routes, objects],
     })
@@ -177,9 +180,9 @@ fn insert(fleet: &DeployId, part: &FleetPart) -> Query {
     let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, git_ref, \
          actor, description, namespace, slug, template, templates_commit, state, received_at, stages, \
          summary, violations, due_at, attempts, failures, contact, address, production, automatic, place, \
-         rollback, marks, rollout, fleet) SELECT $2, $3, repository, $4, $5, commit_id, tag, git_ref, actor, description, \
+         rollback, marks, rollout, fleet, app_name) SELECT $2, $3, repository, $4, $5, commit_id, tag, git_ref, actor, description, \
          namespace, slug, template, templates_commit, 'pushing', received_at, '[]', 'being pushed', '[]', \
-         received_at, 1, 0, contact, $6, production, automatic, place, $7, marks, NULL, id \
+         received_at, 1, 0, contact, $6, production, automatic, place, $7, marks, NULL, id, app_name \
          FROM deployments WHERE id = $1 ON CONFLICT DO NOTHING";
     let FleetPart { id, cluster, address, claims: _, rollback } = part;
     let names = (fleet, id, format!("part/{id}"), cluster, provisional_number(id));

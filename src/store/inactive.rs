@@ -36,13 +36,17 @@ macro_rules! active {
     };
 }
 
-/// Finds the older deployments of a lane, after a success; by the repository's present name: it may have
-/// been renamed since the claim.
+/// Finds the older deployments of an app, after a success; by the repository's present name: it may have
+/// been renamed since the claim. A deployment of all apps is no longer live as a whole once another one replaces one of
+/// its apps'.
 const OLDER: &str = active!(
     "d.repository = (SELECT b.repository FROM deployments b WHERE b.id = $1) AND d.target = $2 \
      AND d.id <> $1 AND EXISTS \
      (SELECT 1 FROM deployments b WHERE b.id = $1 AND (d.place < b.place OR \
-     (d.place = b.place AND d.id < b.id)))"
+     (d.place = b.place AND d.id < b.id)) \
+     AND (d.app_name = b.app_name OR (d.namespace = b.namespace AND d.slug = b.slug) \
+     OR (d.app_name = '*' AND d.id <> COALESCE(b.parent, '') AND EXISTS (SELECT 1 FROM deployments c \
+     WHERE c.parent = d.id AND (c.app_name = b.app_name OR (c.namespace = b.namespace AND c.slug = b.slug))))))"
 );
 
 /// Returns the query that finds and locks the older deployments of the lane of a success.

@@ -61,9 +61,11 @@ pub enum DeploymentKind {
 impl DeploymentKind {
     fn test(self) -> &'static str {
         match self {
-            Self::Change => "finished_at IS NOT NULL AND rollback IS NULL AND fleet IS NULL",
+            Self::Change => {
+                "finished_at IS NOT NULL AND rollback IS NULL AND fleet IS NULL AND app_name <> '*'"
+            }
             Self::Rollback => "finished_at IS NOT NULL AND rollback IS NOT NULL AND fleet IS NULL",
-            Self::Unfinished => "finished_at IS NULL AND fleet IS NULL",
+            Self::Unfinished => "finished_at IS NULL AND fleet IS NULL AND app_name <> '*'",
         }
     }
 }

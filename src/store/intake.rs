@@ -11,6 +11,7 @@ use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::PendingAnswer;
+use crate::store::lane::LaneName;
 use crate::store::query::{Query, query};
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane, mark_text, repositories};
@@ -63,8 +64,9 @@ impl Store {
         let (repository, target) = (&request.release.repository, &request.target);
         lane::ensure(&mut write, repository, target);
         let place = (request.forge_id, None);
+        let own_lane = LaneName::of(request);
         let insert = |delivery: &str| insert(delivery, request, id, place, now);
-        let queries = [insert(delivery.as_str()), lane::entries(repository, target)];
+        let queries = [insert(delivery.as_str()), lane::entries(&own_lane)];
         let [insertion, mut entries] = write.ask_all(queries, DOING).await?;
         if insertion.changed == 0 {
             // There is nothing to commit for a duplicate: its lane exists already.
@@ -73,7 +75,7 @@ impl Store {
             }
             // Another deployment has the delivery's id: it is a header, which no signature covers.
             let alias_id = format!("{delivery}/{id}");
-            let queries = [insert(&alias_id), lane::entries(repository, target)];
+            let queries = [insert(&alias_id), lane::entries(&own_lane)];
             let [insertion, current] = write.ask_all(queries, DOING).await?;
             entries = current;
             if insertion.changed == 0 {
@@ -120,14 +122,15 @@ pub(super) fn insert(
     } = request;
     let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, state, received_at, stages, summary, violations, due_at, \
-         attempts, failures, production, automatic, recipient, marks, place, rollout) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
-         $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $16, $17, $18, $19) ON CONFLICT DO NOTHING";
+         attempts, failures, production, automatic, recipient, marks, place, rollout, app_name) VALUES ($1, $2, $3, $4, $5, $6, \
+         $7, $8, $9, $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $16, $17, $18, $19, $20) ON CONFLICT DO NOTHING";
     let lane = (id, delivery, &release.repository, target, forge_id);
     let request_columns = (&release.commit, &release.tag, git_ref, actor, description);
     let waiting = (State::Queued.as_str(), now, "waiting for a worker");
     let marks = mark_text::encode(&first_marks(request, now));
     let kind = (production, automatic, recipient.stored_text());
-    let values = (lane, request_columns, waiting, kind, marks, (place, rollout));
+    let app = lane::app_word(release.app.as_ref());
+    let values = (lane, request_columns, waiting, kind, marks, (place, rollout, app));
     query(sql, values)
 }
 

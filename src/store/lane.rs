@@ -1,13 +1,16 @@
 //! The lane of an operation: locks it, reads it, and ends superseded deployments.
 //!
 //! Every operation that moves deployments of a lane locks its row first, then reads: two that
-//! overlap would otherwise each decide without the other's change.
+//! overlap would otherwise each decide without the other's change. All apps of a repository share
+//! the row of a target, which is locked for a moment, and each has a lane of its own.
 
 use jiff::Timestamp;
 
 use crate::model::deployment::State;
-use crate::model::id::{DeployId, RepoName, TargetName};
+use crate::model::event::DeploymentRequest;
+use crate::model::id::{AppKey, AppName, DeployId, RepoName, TargetName};
 use crate::model::lane::{Lane, LaneEntry, LanePlace};
+use crate::model::release::Release;
 use crate::model::status::ForgeStatus;
 use crate::store::connect::DatabaseBackend;
 use crate::store::db::Store;
@@ -58,25 +61,60 @@ pub(super) async fn lock_all(
         .map(drop)
 }
 
+/// Names a lane: the deployments of one app of a repository to a target.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct LaneName {
+    pub(super) repository: RepoName,
+    pub(super) target: TargetName,
+    /// The app, as the column `app_name` has it.
+    pub(super) app: String,
+}
+
+impl LaneName {
+    /// Returns the lane of a request, before it may turn out to be for all apps.
+    pub(super) fn of(request: &DeploymentRequest) -> Self {
+        let Release { repository, app, .. } = &request.release;
+        let (repository, target) = (repository.clone(), request.target.clone());
+        Self { repository, target, app: app_word(app.as_ref()).to_owned() }
+    }
+}
+
+/// Returns the name of an app as the column `app_name` has it.
+pub(super) fn app_word(app: Option<&AppName>) -> &str {
+    app.map_or("", AppName::as_str)
+}
+
 /// Reads the deployments of the lane; its row must be locked.
 pub(super) async fn read(
     write: &mut WriteTransaction,
-    repository: &RepoName,
-    target: &TargetName,
+    lane: &LaneName,
 ) -> Result<Lane, StoreError> {
-    from_rows(&entries(repository, target).fetch_all(write.sql(), DOING).await?)
+    from_rows(&entries(lane).fetch_all(write.sql(), DOING).await?)
 }
 
 /// Returns the query for the deployments of the lane; its row must be locked.
-pub(super) fn entries(repository: &RepoName, target: &TargetName) -> Query {
+pub(super) fn entries(lane: &LaneName) -> Query {
     // Both in one query, to save a round trip.
     let sql = "SELECT id, place, state, due_at, rollback FROM deployments \
-         WHERE repository = $1 AND target = $2 AND finished_at IS NULL \
+         WHERE repository = $1 AND target = $2 AND app_name = $3 AND finished_at IS NULL \
          UNION ALL SELECT id, place, state, due_at, rollback FROM \
          (SELECT id, place, state, due_at, rollback FROM deployments \
-         WHERE repository = $1 AND target = $2 AND state IN ('succeeded', 'failed') \
+         WHERE repository = $1 AND target = $2 AND app_name = $3 AND state IN ('succeeded', 'failed') \
          ORDER BY place DESC, id DESC LIMIT 1) AS newest";
-    query(sql, (repository, target))
+    query(sql, (&lane.repository, &lane.target, &lane.app))
+}
+
+/// Returns the query for the deployments of the app in other lanes: its file may have had another name, or none. Those that
+/// wait there have not told yet what app they are of, and the rules of their own attempts are the same.
+pub(super) fn entries_elsewhere(lane: &LaneName, app: &AppKey) -> Query {
+    let sql = "SELECT id, place, state, due_at, rollback FROM deployments \
+         WHERE repository = $1 AND target = $2 AND app_name <> $3 AND namespace = $4 AND slug = $5 \
+         AND finished_at IS NULL \
+         UNION ALL SELECT id, place, state, due_at, rollback FROM \
+         (SELECT id, place, state, due_at, rollback FROM deployments \
+         WHERE repository = $1 AND target = $2 AND app_name <> $3 AND namespace = $4 AND slug = $5 \
+         AND state = 'succeeded' ORDER BY place DESC, id DESC LIMIT 1) AS newest";
+    query(sql, (&lane.repository, &lane.target, &lane.app, app))
 }
 
 pub(super) fn from_rows(rows: &[Row]) -> Result<Lane, StoreError> {
@@ -107,7 +145,7 @@ pub(super) async fn supersede(
         end(store, write, id, &superseded_by(lane, by), now).await?;
     }
     for (id, _) in superseded {
-        write.wake_rollout_of(id, now);
+        write.wake_followers_of(id, now);
     }
     Ok(())
 }
@@ -129,8 +167,8 @@ async fn end(
     status: &ForgeStatus,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL \
-         WHERE id = $1 AND state IN ('queued', 'running')";
+    let sql = "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL, \
+         cluster_state = NULL WHERE id = $1 AND state IN ('queued', 'running')";
     let count = query(sql, (id, State::Superseded.as_str(), now, status.description()))
         .execute(write.sql(), "superseding a deployment")
         .await?;

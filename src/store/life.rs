@@ -18,6 +18,7 @@ use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::fleets::{self, PartState};
 use crate::store::interval_metrics::MarkChange;
+use crate::store::lane::LaneName;
 use crate::store::lease::{Claim, Findings, LeaseState};
 use crate::store::push_turn::PushTurn;
 use crate::store::query::{Answer, Bind, query};
@@ -55,7 +56,10 @@ pub enum FinalState {
 struct PushState {
     /// The present name of the repository.
     repository: RepoName,
+    /// The deployments of the app, whatever name its file has or had.
     lane: Lane,
+    /// A removal of the app that is under way.
+    removal: Option<DeployId>,
     locks: Vec<Lock>,
     hold: Option<Hold>,
     claims: [Answer; 3],
@@ -154,21 +158,24 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<PushState>, StoreError> {
         let Deployment { app, contact, request, .. } = &claim.deployment;
-        let (repository, target) = (&request.release.repository, &request.target);
+        let own_lane = LaneName::of(request);
+        let (repository, target) = (&own_lane.repository, &own_lane.target);
         fleets::lock_lanes(self, write, (repository, target), &findings.parts);
         let sql = "SELECT id, repository FROM deployments \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
         let mut queries =
-            vec![query(self.locking(sql, "FOR UPDATE"), claim), lane::entries(repository, target)];
+            vec![query(self.locking(sql, "FOR UPDATE"), claim), lane::entries(&own_lane)];
         if let Some(app) = findings.app.as_ref().or(app.as_ref()) {
             let owner = findings.contact.as_ref().or(contact.as_ref());
             let owner = owner.map(|contact| contact.owner.as_str());
+            queries.push(lane::entries_elsewhere(&own_lane, app));
+            queries.push(removals::select_blocking_app(target, app, now));
             queries.push(locks::select_stopping(self, (target, app), owner, now));
             queries.push(holds::select_hold(self, target, app));
             queries.extend(claims::conflict_queries(self, write, (target, app), findings, now));
             // The answers about a fleet's clusters come first: those before them are always the same in number.
             for part in &findings.parts {
-                queries.extend(fleets::part_queries(self, write, (repository, app), part, now));
+                queries.extend(fleets::part_queries(self, write, (&own_lane, app), part, now));
             }
             if takes_back(&claim.deployment).is_some() {
                 queries.push(removals::select_newest_pushed(target, app));
@@ -176,18 +183,19 @@ impl Store {
         }
         let mut answers = write.ask_many(queries, BEGINNING).await?.into_iter();
         let mut next = || answers.next().unwrap_or_default();
-        let (lease, lane) = (next(), next());
+        let (lease, lane, elsewhere) = (next(), next(), next());
         let Some(row) = lease.rows.first() else { return Ok(None) };
         Ok(Some(PushState {
             repository: row.id("repository")?,
-            lane: lane::from_rows(&lane.rows)?,
+            lane: lane::from_rows(&lane.rows)?.joined(lane::from_rows(&elsewhere.rows)?),
+            removal: next().rows.first().map(|row| row.id("id")).transpose()?,
             locks: locks::read_locks(&next().rows)?,
             hold: next().rows.first().map(holds::read_hold).transpose()?,
             claims: [next(), next(), next()],
             parts: findings
                 .parts
                 .iter()
-                .map(|_| fleets::read_part_state([next(), next(), next(), next(), next()]))
+                .map(|_| fleets::read_part_state(std::array::from_fn(|_| next())))
                 .collect::<Result<_, _>>()?,
             newest: next().rows.first().map(|row| row.id("id")).transpose()?,
         }))
@@ -287,8 +295,8 @@ impl Store {
             let push = (ForgeState::Success, commit);
             self.tell_of_push(&mut write, id, &claim.deployment.request.target, push, now);
         }
-        if claim.deployment.rollout.is_some() {
-            write.wake_rollout_of(id, now);
+        if claim.deployment.rollout.is_some() || claim.deployment.parent.is_some() {
+            write.wake_followers_of(id, now);
         }
         write.commit().await?;
         self.intervals.observe(&MarkChange {
@@ -350,6 +358,9 @@ fn decide_turn(
         |entry: &&LaneEntry| entry.place.id != deployment.id && entry.state == State::Pushing;
     if let Some(busy) = push_state.lane.open.iter().find(is_busy) {
         return Ok(PushTurn::Busy { with: busy.place.id.clone() });
+    }
+    if let Some(removal) = &push_state.removal {
+        return Ok(PushTurn::Busy { with: removal.clone() });
     }
     let Some(app) = findings.app.as_ref().or(deployment.app.as_ref()) else {
         return Ok(PushTurn::Yes);

@@ -17,6 +17,7 @@
 //! Read `db.rs` first, for [`Store`] and its transactions; then `intake.rs`, `queue.rs` and `life.rs` for the way of a
 //! deployment, `outbox.rs` for messages, and `read.rs` for queries. Every other file is about one noun.
 
+mod all_apps; // deployments of all apps of a repository
 mod audit; // the audit log
 mod cancel; // cancels a deployment
 mod canary_samples; // how far the canaries of deployments were, over time
@@ -31,6 +32,7 @@ mod environment_claims; // claims of those who tell of preview environments
 mod environments; // preview environments: reports, and what of them is due
 mod error; // errors and faults
 mod facts; // reads the records that the rules need
+mod followers; // wakes what follows deployments that end
 mod fleet_rows; // the rows of a fleet's parts, and their progress
 mod fleets; // deployments to fleets, and their parts
 mod health; // the check for writes
@@ -66,7 +68,6 @@ mod rollout_answers; // answers of the gates of rollouts
 mod rollout_events; // events about rollouts, for other programs
 mod rollout_requests; // deployments of the code host that start a rollout
 mod rollout_orders; // the transaction in which a rollout moves and its orders become deployments
-mod rollout_wake; // wakes the rollout of a deployment that ends
 mod rollouts; // records of rollouts, and the targets that each has
 mod rollout_reports; // what people were last told of rollouts
 mod row; // reads values from rows
@@ -77,6 +78,7 @@ mod undo; // the rollback of a deployment that failed in its cluster
 mod waiting_ends; // the end of deployments that wait for their cluster
 mod write; // a write transaction, its turn and its connection
 
+pub use crate::store::all_apps::AppsTurn;
 pub use crate::store::cancel::Cancelled;
 pub use crate::store::claims::ClaimConflict;
 pub use crate::store::cluster_progress::{

@@ -4,11 +4,12 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::deployment::{ClusterPhase, Contact, ForgeState};
-use crate::model::id::{DeployId, RepoName};
+use crate::model::id::{AppKey, AppName, DeployId, RepoName};
 use crate::model::notice::{Sink, SinkFamily};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
+use crate::store::lane;
 use crate::store::outbox::{self, OutboxMessage};
 use crate::store::query::query;
 use crate::store::row::Row;
@@ -108,11 +109,11 @@ impl Store {
         &self,
         message: &OutboxMessage,
     ) -> Result<Option<DeployId>, StoreError> {
-        let sql = "SELECT id FROM deployments WHERE repository = $1 AND target = $2 \
+        let sql = "SELECT id FROM deployments WHERE repository = $1 AND target = $2 AND app_name = $6 \
              AND (place > $3 OR (place = $3 AND id > $5)) AND commit_id = $4 \
              ORDER BY place DESC, id DESC LIMIT 1";
-        let OutboxMessage { repository, target, place, commit, deployment, .. } = message;
-        let values = (repository, target, place, commit, deployment);
+        let OutboxMessage { repository, target, place, commit, deployment, app_name, .. } = message;
+        let values = (repository, target, place, commit, deployment, app_name);
         let row = query(sql, values).first(&self.pool, DOING).await?;
         row.map(|row| row.id("id")).transpose()
     }
@@ -138,11 +139,11 @@ impl Store {
     ) -> Result<Option<ForgeState>, StoreError> {
         let sql = "SELECT d.id, o.state FROM deployments d \
              JOIN outbox o ON o.deployment = d.id AND o.sink = 'check' AND o.outcome = 'sent' \
-             WHERE d.repository = $1 AND d.target = $2 AND d.commit_id = $4 \
+             WHERE d.repository = $1 AND d.target = $2 AND d.app_name = $6 AND d.commit_id = $4 \
              AND (d.place < $3 OR (d.place = $3 AND d.id < $5)) \
              ORDER BY d.place DESC, d.id DESC LIMIT 1";
-        let OutboxMessage { repository, target, place, commit, deployment, .. } = message;
-        let values = (repository, target, place, commit, deployment);
+        let OutboxMessage { repository, target, place, commit, deployment, app_name, .. } = message;
+        let values = (repository, target, place, commit, deployment, app_name);
         let row = query(sql, values).first(&self.pool, DOING).await?;
         row.map(|row| outbox::state(&row)).transpose()
     }
@@ -157,20 +158,40 @@ impl Store {
         let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.phase, o.at, \
              o.outcome, o.done_at, o.reason, o.reference \
              FROM deployments d JOIN outbox o ON o.deployment = d.id \
-             WHERE d.repository = $1 AND d.target = $2 AND o.sink = $4 AND o.state <> 'in_progress' \
+             WHERE d.repository = $1 AND d.target = $2 AND d.app_name = $7 AND o.sink = $4 AND o.state <> 'in_progress' \
              AND (d.place < $3 OR (d.place = $3 AND d.id < $6)) \
              ORDER BY d.place DESC, d.id DESC, o.seq DESC LIMIT $5";
-        let OutboxMessage { repository, target, place, sink, deployment, .. } = message;
-        let values = (repository, target, place, sink, limit, deployment);
+        let OutboxMessage { repository, target, place, sink, deployment, app_name, .. } = message;
+        let values = (repository, target, place, sink, limit, deployment, app_name);
         let rows = query(sql, values).fetch_all(&self.pool, "reading earlier messages").await?;
         rows.iter().map(read_notification).collect()
     }
 
-    /// Returns the contact of a repository's app, by the newest WAML that could be read.
-    pub async fn last_contact(&self, repository: &RepoName) -> Result<Option<Contact>, StoreError> {
-        let sql = "SELECT id, contact FROM deployments WHERE repository = $1 AND contact IS NOT NULL \
-             ORDER BY place DESC, id DESC LIMIT 1";
-        let row = query(sql, repository).first(&self.pool, "reading the contact of an app").await?;
+    /// Returns the contact of an app of a repository, by its newest WAML that could be read; without a name, of any of them.
+    pub async fn last_contact(
+        &self,
+        repository: &RepoName,
+        app: Option<&AppName>,
+    ) -> Result<Option<Contact>, StoreError> {
+        let sql = "SELECT id, contact FROM deployments WHERE repository = $1 AND ($2 = '' OR app_name = $2) \
+             AND contact IS NOT NULL ORDER BY place DESC, id DESC LIMIT 1";
+        let row = query(sql, (repository, lane::app_word(app)))
+            .first(&self.pool, "reading the contact of an app")
+            .await?;
+        row.map_or(Ok(None), |row| row.json("contact"))
+    }
+
+    /// Returns the contact of an app, by its newest WAML that could be read.
+    pub async fn last_contact_of(
+        &self,
+        repository: &RepoName,
+        app: &AppKey,
+    ) -> Result<Option<Contact>, StoreError> {
+        let sql = "SELECT id, contact FROM deployments WHERE repository = $1 AND namespace = $2 AND slug = $3 \
+             AND contact IS NOT NULL ORDER BY place DESC, id DESC LIMIT 1";
+        let row = query(sql, (repository, app))
+            .first(&self.pool, "reading the contact of an app")
+            .await?;
         row.map_or(Ok(None), |row| row.json("contact"))
     }
 
@@ -186,7 +207,7 @@ impl Store {
             rows.iter().map(|row| calls_of(row, true, None)).collect::<Result<Vec<_>, _>>()?;
         // The first status of a rollback, or of a target of a rollout, also creates a deployment there.
         let deliveries = "SELECT o.deployment AS id, o.sink, o.state, o.done_at AS made_at, d.repository, \
-             CAST(CASE WHEN (d.rollback IS NOT NULL OR d.rollout IS NOT NULL) AND o.sink = 'forge' AND o.seq = 1 THEN 2 \
+             CAST(CASE WHEN (d.rollback IS NOT NULL OR d.rollout IS NOT NULL OR d.parent IS NOT NULL) AND o.sink = 'forge' AND o.seq = 1 THEN 2 \
              ELSE 1 END AS BIGINT) AS calls FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.family = 'forge' AND o.outcome = 'sent' AND o.done_at > $1 \
              ORDER BY o.done_at DESC LIMIT $2";

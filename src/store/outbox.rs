@@ -35,6 +35,8 @@ pub struct OutboxMessage {
     pub commit: CommitSha,
     /// Its target.
     pub target: TargetName,
+    /// The app by the name of its file; empty for the only one of its repository, and `*` for all of them.
+    pub app_name: String,
     /// The code host's number of the deployment; below zero while the code host does not have it.
     pub forge_id: i64,
     /// Its place in the order of its lane, before its id.
@@ -115,11 +117,11 @@ const WORTH: &str = "CASE WHEN EXISTS (SELECT 1 FROM outbox f WHERE f.deployment
 /// The columns of a message's deployment.
 macro_rules! message_columns {
     () => {
-        "d.repository, d.target, d.commit_id, d.forge_id, d.place, \
+        "d.repository, d.target, d.app_name, d.commit_id, d.forge_id, d.place, \
          CASE WHEN o.state = 'success' THEN SUBSTR(d.address, 1, 4000) \
          ELSE COALESCE(CASE WHEN o.state = 'inactive' THEN SUBSTR(d.address, 1, 4000) END, \
          (SELECT SUBSTR(p.address, 1, 4000) FROM deployments p WHERE p.repository = d.repository \
-         AND p.target = d.target AND (p.place < d.place OR (p.place = d.place AND p.id < d.id)) \
+         AND p.target = d.target AND p.app_name = d.app_name AND (p.place < d.place OR (p.place = d.place AND p.id < d.id)) \
          AND p.state = 'succeeded' ORDER BY p.place DESC, p.id DESC LIMIT 1)) END AS address"
     };
 }
@@ -500,6 +502,7 @@ fn message(found_row: &Row, row: &Row) -> Result<OutboxMessage, StoreError> {
         repository: found_row.id("repository")?,
         commit: found_row.id("commit_id")?,
         target: found_row.id("target")?,
+        app_name: found_row.text("app_name")?,
         forge_id: found_row.number("forge_id")?,
         place: found_row.number("place")?,
         status: status(row)?,

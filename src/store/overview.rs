@@ -146,7 +146,7 @@ impl Store {
              AND NOT EXISTS (SELECT 1 FROM deployments s WHERE s.target = d.target AND s.namespace = d.namespace \
              AND s.slug = d.slug AND s.state = 'succeeded') \
              AND NOT EXISTS (SELECT 1 FROM deployments s WHERE s.repository = d.repository AND s.target = d.target \
-             AND s.id > d.id AND s.state = 'succeeded')"
+             AND s.app_name = d.app_name AND s.id > d.id AND s.state = 'succeeded')"
             .to_owned();
         if target.is_some() {
             sql += " AND d.target = $1";
@@ -177,10 +177,10 @@ impl Store {
              FROM (SELECT d.repository, d.target, CASE WHEN d.contact IS NULL THEN 1 ELSE 0 END AS is_waml_unreadable, \
              COALESCE(o.repository, '-') AS owner, COALESCE(k.namespace, '-') AS namespace, \
              COALESCE(k.slug, '-') AS slug, d.id, d.state, d.received_at, d.tag \
-             FROM (SELECT MAX(id) AS id FROM deployments WHERE slug IS NULL AND state IN ('failed', 'cancelled') {test} \
-             GROUP BY repository, target) f JOIN deployments d ON d.id = f.id \
+             FROM (SELECT MAX(id) AS id FROM deployments WHERE slug IS NULL AND state IN ('failed', 'cancelled') \
+             AND app_name <> '*' {test} GROUP BY repository, target, app_name) f JOIN deployments d ON d.id = f.id \
              LEFT JOIN deployments k ON k.id = (SELECT MAX(s.id) FROM deployments s WHERE s.repository = d.repository \
-             AND s.target = d.target AND s.slug IS NOT NULL) \
+             AND s.target = d.target AND s.slug IS NOT NULL AND (s.app_name = d.app_name OR d.app_name = '')) \
              LEFT JOIN owners o ON o.target = k.target AND o.namespace = k.namespace AND o.slug = k.slug \
              WHERE d.state = 'failed' AND (k.id IS NULL OR k.id < d.id) ORDER BY d.id DESC LIMIT {MAX_UNREAD}) AS u"
         );

@@ -7,8 +7,8 @@ use sqlx::any::AnyArguments;
 use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Either, Executor as _, SqlSafeStr, SqlStr};
 
 use crate::model::id::{
-    AppKey, CommitSha, DeployId, ImageTag, LockId, Namespace, RepoName, RolloutId, RolloutName,
-    Slug, TargetName,
+    AppKey, AppName, CommitSha, DeployId, ImageTag, LockId, Namespace, RepoName, RolloutId,
+    RolloutName, Slug, TargetName,
 };
 use crate::model::notice::{Sink, SinkFamily};
 use crate::store::connect::DatabaseBackend;
@@ -362,7 +362,7 @@ values!(i64: usize => number, i64::try_from(number).unwrap_or(i64::MAX));
 // PostgreSQL refuses NUL in a text.
 values!(String: &str, &String => text, text.replace('\0', ""));
 values!(String: String => text, if text.contains('\0') { text.replace('\0', "") } else { text });
-values!(String: &DeployId, &TargetName, &RepoName, &CommitSha, &ImageTag, &LockId, &Namespace, &RolloutId, &RolloutName, &Slug
+values!(String: &AppName, &DeployId, &TargetName, &RepoName, &CommitSha, &ImageTag, &LockId, &Namespace, &RolloutId, &RolloutName, &Slug
     => id, id.as_str().to_owned());
 values!(String: &Sink, &SinkFamily, SinkFamily => word, word.to_string());
 

@@ -7,10 +7,11 @@ use jiff::Timestamp;
 
 use crate::model::deployment::State;
 use crate::model::event::RepositoryIdentity;
-use crate::model::id::{DeployId, RepoName, TargetName};
+use crate::model::id::DeployId;
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
+use crate::store::lane::LaneName;
 use crate::store::lease::{Claim, LeaseState, end_of};
 use crate::store::query::{Query, query};
 use crate::store::row::{self, Row, deployment_columns};
@@ -62,16 +63,16 @@ impl Store {
     async fn claim_lanes(
         &self,
         write: &mut WriteTransaction,
-        lanes: Vec<(RepoName, TargetName)>,
+        lanes: Vec<LaneName>,
         (worker, lease): (&str, Duration),
         now: Timestamp,
     ) -> Result<Vec<Claim>, StoreError> {
         // Read again: the candidates may have been chosen before the locks.
-        let queries = |(repository, target): &(RepoName, TargetName)| {
+        let queries = |lane: &LaneName| {
             [
-                removals::select_blocking(repository, target, now),
-                lane::entries(repository, target),
-                repositories::select_identity(repository),
+                removals::select_blocking(lane, now),
+                lane::entries(lane),
+                repositories::select_identity(&lane.repository),
             ]
         };
         let lane_answers = write.ask_many(lanes.iter().flat_map(queries).collect(), DOING).await?;
@@ -147,22 +148,27 @@ impl Store {
         write: &mut WriteTransaction,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<(RepoName, TargetName)>, StoreError> {
-        let sql = "SELECT d.id, d.repository, d.target FROM deployments d \
+    ) -> Result<Vec<LaneName>, StoreError> {
+        let sql = "SELECT d.id, d.repository, d.target, d.app_name FROM deployments d \
              JOIN lanes l ON l.repository = d.repository AND l.target = d.target \
              WHERE d.finished_at IS NULL AND d.fleet IS NULL AND d.due_at <= $1 AND NOT EXISTS \
              (SELECT 1 FROM deployments o WHERE o.repository = d.repository \
-             AND o.target = d.target AND o.finished_at IS NULL AND o.id <> d.id \
+             AND o.target = d.target AND o.app_name = d.app_name AND o.finished_at IS NULL AND o.id <> d.id \
              AND o.state IN ('running', 'pushing')) \
              AND NOT EXISTS (SELECT 1 FROM acts a WHERE a.repository = d.repository \
-             AND a.target = d.target AND a.finished_at IS NULL AND a.due_at > $1) \
+             AND a.target = d.target AND (a.app_name IS NULL OR a.app_name = d.app_name) \
+             AND a.finished_at IS NULL AND a.due_at > $1) \
              ORDER BY d.received_at, d.forge_id LIMIT $2";
         let rows = query(self.locking(sql, "FOR UPDATE OF l SKIP LOCKED"), (now, limit))
             .fetch_all(write.sql(), DOING)
             .await?;
         let mut lanes = Vec::with_capacity(rows.len());
         for row in rows {
-            let lane = (row.id("repository")?, row.id("target")?);
+            let lane = LaneName {
+                repository: row.id("repository")?,
+                target: row.id("target")?,
+                app: row.text("app_name")?,
+            };
             // Several deployments of a lane may wait.
             if !lanes.contains(&lane) {
                 lanes.push(lane);

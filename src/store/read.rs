@@ -160,7 +160,7 @@ impl Store {
              SUBSTR(summary, 1, 4000) AS summary, COALESCE(slug, '') AS slug, \
              COALESCE(waiting, '') AS waiting, LENGTH(stages) + LENGTH(marks) AS stages, \
              COALESCE((SELECT STRING_AGG(COALESCE(p.cluster_state, p.state) || SUBSTR(p.summary, 1, 200), ' ' \
-             ORDER BY p.target) FROM deployments p WHERE p.fleet = $1), '') AS parts, \
+             ORDER BY p.target, p.app_name) FROM deployments p WHERE p.fleet = $1 OR p.parent = $1), '') AS parts, \
              COALESCE((SELECT MAX(c.number) FROM canary_samples c WHERE c.deployment = $1), 0) AS canary \
              FROM deployments WHERE id = $1";
         let row = query(sql, id).first(&self.pool, "reading the version of a deployment").await?;
@@ -239,7 +239,7 @@ impl Store {
     /// Counts the deployments of each state.
     pub async fn counts(&self) -> Result<StateCounts, StoreError> {
         let sql = "SELECT COALESCE(cluster_state, state) AS id, COALESCE(cluster_state, state) AS state, \
-             COUNT(*) AS n FROM deployments WHERE fleet IS NULL GROUP BY COALESCE(cluster_state, state)";
+             COUNT(*) AS n FROM deployments WHERE fleet IS NULL AND app_name <> '*' GROUP BY COALESCE(cluster_state, state)";
         let rows = query(sql, ()).fetch_all(&self.pool, "counting deployments").await?;
         let count = |row: &Row| Ok((row.word("state", State::parse)?.as_str(), row.count("n")?));
         rows.iter().map(count).collect()
@@ -248,9 +248,9 @@ impl Store {
     /// Returns the depth of the queues, for probes and metrics.
     pub async fn depth(&self) -> Result<QueueDepth, StoreError> {
         let sql = "SELECT 'depth' AS id, \
-             (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state = 'queued') AS queued, \
+             (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state = 'queued' AND app_name <> '*') AS queued, \
              (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state <> 'queued' AND fleet IS NULL) AS running, \
-             (SELECT MIN(received_at) FROM deployments WHERE finished_at IS NULL) AS oldest, \
+             (SELECT MIN(received_at) FROM deployments WHERE finished_at IS NULL AND app_name <> '*') AS oldest, \
              (SELECT COUNT(*) FROM outbox WHERE outcome IS NULL) AS unsent, \
              (SELECT COUNT(*) FROM outbox WHERE outcome = 'parked') AS parked";
         let row = query(sql, ()).fetch_one(&self.pool, "measuring the queue").await?;

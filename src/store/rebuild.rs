@@ -18,7 +18,7 @@ use crate::store::owners::OwnerRecord;
 use crate::store::query::query;
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
-use crate::store::{audit, holds, repositories};
+use crate::store::{audit, holds, lane, repositories};
 
 /// All records that can be restored.
 #[derive(Debug, Clone, Default)]
@@ -174,8 +174,9 @@ async fn place(
         }
     }
     let sql = "SELECT 'place' AS id, COALESCE(MAX(place), 0) AS place FROM deployments \
-         WHERE repository = $1 AND target = $2 AND id < $3";
-    let row = query(sql, (&past.release.repository, &past.target, &past.id))
+         WHERE repository = $1 AND target = $2 AND (app_name = $4 OR (namespace = $5 AND slug = $6)) AND id < $3";
+    let name = lane::app_word(past.release.app.as_ref());
+    let row = query(sql, (&past.release.repository, &past.target, &past.id, name, &past.app))
         .fetch_one(write.sql(), DOING)
         .await?;
     row.number("place")
@@ -221,14 +222,15 @@ async fn insert(
     let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, namespace, slug, template, templates_commit, state, \
          received_at, finished_at, stages, summary, violations, pushed, due_at, attempts, failures, \
-         production, place, rollback, fleet) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, \
-         $13, $14, $15, $16, $17, '[]', $18, '[]', $19, $17, 1, 0, $20, $21, $22, $23) \
+         production, place, rollback, fleet, app_name) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, \
+         $13, $14, $15, $16, $17, '[]', $18, '[]', $19, $17, 1, 0, $20, $21, $22, $23, $24) \
          ON CONFLICT DO NOTHING";
     let lane = (id, format!("rebuilt-{id}"), &release.repository, target, forge_id);
     let request_columns = (&release.commit, &release.tag, git_ref, actor, reason);
     let app_columns = (app, template, templates_commit, State::Succeeded.as_str());
     let end_columns = (received_at, finished_at, summary, to_json(pushed), production, place);
-    let kind = (rollback.as_ref().map(to_json), fleet.as_ref().map(|(id, _)| id));
+    let name = lane::app_word(release.app.as_ref());
+    let kind = (rollback.as_ref().map(to_json), fleet.as_ref().map(|(id, _)| id), name);
     let values = (lane, request_columns, app_columns, end_columns, kind);
     query(sql, values).execute(write.sql(), DOING).await
 }

@@ -16,6 +16,7 @@ use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{KeyLease, PendingAnswer};
+use crate::store::lane::LaneName;
 use crate::store::lease::end_of;
 use crate::store::query::{Query, placeholders, query, query_of};
 use crate::store::row::{Row, to_json};
@@ -85,7 +86,9 @@ impl Store {
         if let Some(repository) = &repository {
             lane::ensure(&mut write, repository, target);
         }
-        let deploying = find_deploying(&mut write, repository.as_ref(), target, app).await?;
+        let app_name = newest_app_name(&mut write, target, app).await?;
+        let place = (repository.as_ref(), app_name.as_deref());
+        let deploying = find_deploying(&mut write, place, target, app).await?;
         let superseded = match order {
             Some(order) => find_superseding(&mut write, order, target, app).await?,
             None => None,
@@ -95,7 +98,7 @@ impl Store {
             (None, Some(id), _) => ActTurn::Deploying(id),
             (None, None, Some(id)) => ActTurn::Acting(id),
             (None, None, None) => {
-                insert(&mut write, removal, repository.as_ref(), end_of(now, hold)).await?;
+                insert(&mut write, removal, place, end_of(now, hold)).await?;
                 audit::note(&mut write, &entry(removal, by)).await?;
                 idempotency_keys::note_act(&mut write, lease, &removal.id).await?;
                 ActTurn::Yes
@@ -112,10 +115,11 @@ impl Store {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Option<DeployId>, StoreError> {
-        let sql = "SELECT id FROM deployments WHERE target = $1 AND finished_at IS NULL \
-             AND ((namespace = $2 AND slug = $3) OR repository IN \
-             (SELECT o.repository FROM deployments o WHERE o.target = $1 AND o.namespace = $2 \
-             AND o.slug = $3 AND o.state = 'succeeded')) ORDER BY id LIMIT 1";
+        let sql = "SELECT d.id FROM deployments d WHERE d.target = $1 AND d.finished_at IS NULL \
+             AND ((d.namespace = $2 AND d.slug = $3) OR (d.slug IS NULL AND EXISTS \
+             (SELECT 1 FROM deployments o WHERE o.target = $1 AND o.namespace = $2 AND o.slug = $3 \
+             AND o.state = 'succeeded' AND o.repository = d.repository \
+             AND d.app_name <> '*' AND (o.app_name = '' OR d.app_name IN (o.app_name, ''))))) ORDER BY d.id LIMIT 1";
         let row = query(sql, (target, app))
             .first(&self.pool, "looking for deployments of an app")
             .await?;
@@ -228,11 +232,20 @@ fn entry(removal: &RemovalRecord, by: &Principal) -> AuditRecord {
     }
 }
 
-/// Returns the query for an act that blocks the lane; its row must be locked.
-pub(super) fn select_blocking(repository: &RepoName, target: &TargetName, now: Timestamp) -> Query {
+/// Returns the query for an act that blocks the lane; its row must be locked. Where the act's app is not known by its file,
+/// it blocks those of all apps of the repository.
+pub(super) fn select_blocking(lane: &LaneName, now: Timestamp) -> Query {
+    let LaneName { repository, target, app } = lane;
     let sql = "SELECT id FROM acts WHERE repository = $1 AND target = $2 AND finished_at IS NULL \
-         AND due_at > $3 LIMIT 1";
-    query(sql, (repository, target, now))
+         AND due_at > $3 AND (app_name IS NULL OR app_name = $4) LIMIT 1";
+    query(sql, (repository, target, now, app))
+}
+
+/// Returns the query for an act on the app, whatever lane its deployments are in.
+pub(super) fn select_blocking_app(target: &TargetName, app: &AppKey, now: Timestamp) -> Query {
+    let sql = "SELECT id FROM acts WHERE target = $1 AND namespace = $2 AND slug = $3 AND finished_at IS NULL \
+         AND due_at > $4 LIMIT 1";
+    query(sql, (target, app, now))
 }
 
 /// Ends the acts of processes that are known to be dead; see `Store::end_leases`.
@@ -256,17 +269,32 @@ async fn newest_repository(
     row.map(|row| row.id("repository")).transpose()
 }
 
-/// Returns a deployment that waits or runs: of the app, or of its repository's lane, since one that
-/// waits has not been read yet and may be the app's.
+/// Returns the name of the app in its repository, by its newest deployment; `None` where it has none, or none is known.
+async fn newest_app_name(
+    write: &mut WriteTransaction,
+    target: &TargetName,
+    app: &AppKey,
+) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT id, app_name FROM deployments WHERE target = $1 AND namespace = $2 AND slug = $3 \
+         ORDER BY id DESC LIMIT 1";
+    let row = query(sql, (target, app)).first(write.sql(), DOING).await?;
+    let name = row.map(|row| row.text("app_name")).transpose()?;
+    Ok(name.filter(|name| !name.is_empty()))
+}
+
+/// Returns a deployment that waits or runs: of the app, or of its repository, where it has not been read yet and may be the
+/// app's.
 async fn find_deploying(
     write: &mut WriteTransaction,
-    repository: Option<&RepoName>,
+    (repository, app_name): (Option<&RepoName>, Option<&str>),
     target: &TargetName,
     app: &AppKey,
 ) -> Result<Option<DeployId>, StoreError> {
     let sql = "SELECT id FROM deployments WHERE target = $1 AND finished_at IS NULL \
-         AND (repository = $2 OR (namespace = $3 AND slug = $4)) ORDER BY id LIMIT 1";
-    let row = query(sql, (target, repository, app)).first(write.sql(), DOING).await?;
+         AND ((namespace = $3 AND slug = $4) OR (repository = $2 AND slug IS NULL \
+         AND app_name <> '*' AND ($5 = '' OR app_name IN ($5, '')))) ORDER BY id LIMIT 1";
+    let values = (target, repository, app, app_name.unwrap_or_default());
+    let row = query(sql, values).first(write.sql(), DOING).await?;
     row.map(|row| row.id("id")).transpose()
 }
 
@@ -315,14 +343,15 @@ async fn find_act(
 async fn insert(
     write: &mut WriteTransaction,
     removal: &RemovalRecord,
-    repository: Option<&RepoName>,
+    (repository, app_name): (Option<&RepoName>, Option<&str>),
     due_at: i64,
 ) -> Result<(), StoreError> {
     let RemovalRecord { id, target, app, actor, reason, taken: plan, asked_at, ended: _ } = removal;
     let sql = "INSERT INTO acts (id, kind, target, namespace, slug, repository, actor, reason, details, \
-         asked_at, due_at, summary) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+         asked_at, due_at, summary, app_name) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
     let act_columns = (id, REMOVAL, target, app, repository);
-    let values = (act_columns, actor, reason, to_json(plan), asked_at, due_at, "under way");
+    let values =
+        (act_columns, actor, reason, to_json(plan), asked_at, due_at, "under way", app_name);
     query(sql, values).execute(write.sql(), DOING).await.map(drop)
 }
 

@@ -5,13 +5,14 @@ use jiff::Timestamp;
 use crate::model::audit::AuditRecord;
 use crate::model::deployment::{Contact, Deployment, State};
 use crate::model::event::DeploymentRequest;
-use crate::model::id::{AppKey, DeployId, RepoName, RolloutId, TargetName};
+use crate::model::id::{AppKey, DeployId, RolloutId};
 use crate::model::rollback::Rollback;
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violations;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::PendingAnswer;
+use crate::store::lane::LaneName;
 use crate::store::query::query;
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
@@ -61,6 +62,8 @@ impl NewRollback {
             rollback: Some(rollback),
             rollout,
             fleet: None,
+            all_apps: false,
+            parent: None,
             hand_edit: None,
             template,
             templates_commit: None,
@@ -98,13 +101,13 @@ impl Store {
         (entry, answer): (&AuditRecord, Option<&PendingAnswer>),
         now: Timestamp,
     ) -> Result<RollbackTurn, StoreError> {
-        let (repository, target) = (&new.request.release.repository, &new.request.target);
+        let own_lane = LaneName::of(&new.request);
         let mut write = self.begin_durable(DOING).await?;
-        lane::ensure(&mut write, repository, target);
-        let acts = removals::select_blocking(repository, target, now);
+        lane::ensure(&mut write, &own_lane.repository, &own_lane.target);
+        let acts = removals::select_blocking_app(&own_lane.target, &new.app, now);
         let turn = if acts.first(write.sql(), DOING).await?.is_some() {
             RollbackTurn::Removing
-        } else if let Some(id) = find_open(&mut write, repository, target).await? {
+        } else if let Some(id) = find_open(&mut write, &own_lane, &new.app).await? {
             RollbackTurn::RollingBack(id)
         } else {
             self.enqueue(&mut write, new, now).await?;
@@ -123,13 +126,13 @@ impl Store {
         new: &NewRollback,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let (repository, target) = (&new.request.release.repository, &new.request.target);
-        let place = newest_place(write, repository, target).await?;
+        let own_lane = LaneName::of(&new.request);
+        let place = newest_place(write, &own_lane, Some(&new.app)).await?;
         if !insert(write, new, place, now).await? {
             return Err(StoreError::IdTaken(new.id.clone()));
         }
         self.enqueue_messages(write, &new.id, &ForgeStatus::queued(), now);
-        let lane = lane::read(write, repository, target).await?;
+        let lane = lane::read(write, &own_lane).await?;
         lane::supersede(self, write, &lane, &lane.next_turn(now).superseded, now).await
     }
 
@@ -141,25 +144,29 @@ impl Store {
     }
 }
 
-/// Returns the rollback of the lane that has not ended.
+/// Returns the rollback of the app that has not ended.
 async fn find_open(
     write: &mut WriteTransaction,
-    repository: &RepoName,
-    target: &TargetName,
+    own_lane: &LaneName,
+    app: &AppKey,
 ) -> Result<Option<DeployId>, StoreError> {
-    let lane = lane::read(write, repository, target).await?;
+    let queries = [lane::entries(own_lane), lane::entries_elsewhere(own_lane, app)];
+    let [entries, elsewhere] = write.ask_all(queries, DOING).await?;
+    let lane = lane::from_rows(&entries.rows)?.joined(lane::from_rows(&elsewhere.rows)?);
     Ok(lane.open.into_iter().find(|entry| entry.rollback).map(|entry| entry.place.id))
 }
 
-/// Returns the greatest place that the lane ever had.
+/// Returns the greatest place that the lane ever had, or the app in another one.
 pub(super) async fn newest_place(
     write: &mut WriteTransaction,
-    repository: &RepoName,
-    target: &TargetName,
+    own_lane: &LaneName,
+    app: Option<&AppKey>,
 ) -> Result<i64, StoreError> {
     let sql = "SELECT 'newest' AS id, COALESCE(MAX(place), 0) AS place FROM deployments \
-         WHERE repository = $1 AND target = $2";
-    let row = query(sql, (repository, target)).fetch_one(write.sql(), DOING).await?;
+         WHERE repository = $1 AND target = $2 AND (app_name = $3 OR (namespace = $4 AND slug = $5))";
+    let LaneName { repository, target, app: name } = own_lane;
+    let values = (repository, target, name, app);
+    let row = query(sql, values).fetch_one(write.sql(), DOING).await?;
     row.number("place")
 }
 
@@ -178,8 +185,8 @@ async fn insert(
     let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, namespace, slug, template, state, received_at, stages, \
          summary, violations, due_at, attempts, failures, contact, address, production, place, \
-         rollback, recipient, marks, rollout) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '[]', \
-         $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21, $22, $23, $24) ON CONFLICT DO NOTHING";
+         rollback, recipient, marks, rollout, app_name) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '[]', \
+         $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21, $22, $23, $24, $25) ON CONFLICT DO NOTHING";
     let release = &request.release;
     let delivery = match &rollback.undoes {
         Some(failed) => undo_delivery(failed),
@@ -191,7 +198,8 @@ async fn insert(
     let app_columns = (app, template, State::Queued.as_str(), now, WAITING);
     let contact_columns = (contact.as_ref().map(to_json), address, request.production, place);
     let marks = mark_text::encode(&intake::first_marks(request, now));
-    let rest = (to_json(rollback), request.recipient.stored_text(), marks, rollout);
+    let app_name = lane::app_word(release.app.as_ref());
+    let rest = (to_json(rollback), request.recipient.stored_text(), marks, (rollout, app_name));
     let values = (lane, request_columns, actor_columns, app_columns, contact_columns, rest);
     let count = query(sql, values).execute(write.sql(), DOING).await?;
     Ok(count == 1)

@@ -14,6 +14,7 @@ use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{self, PendingAnswer};
+use crate::store::lane::LaneName;
 use crate::store::query::{query, query_of};
 use crate::store::rollbacks::{self, NewRollback};
 use crate::store::rollout_answers::GateAnswers;
@@ -122,7 +123,8 @@ impl Store {
             return Ok(RolloutCommit::Lost);
         }
         for order in orders.iter().filter(|order| order.begins()) {
-            if let Some(other) = find_other(&mut write, rollout, order.target(), now).await? {
+            let place = (order.target(), order.app_name());
+            if let Some(other) = find_other(&mut write, rollout, place, now).await? {
                 write.commit().await?;
                 return Ok(RolloutCommit::Busy { target: order.target().clone(), other });
             }
@@ -173,8 +175,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         match order {
             RolloutOrder::Deploy { id, request } => {
-                let (repository, target) = (&request.release.repository, &request.target);
-                let place = rollbacks::newest_place(write, repository, target).await?;
+                let own_lane = LaneName::of(request);
+                let place = rollbacks::newest_place(write, &own_lane, Some(&rollout.app)).await?;
                 let delivery = format!("rollout/{id}");
                 let insert =
                     intake::insert(&delivery, request, id, (place, Some(&rollout.id)), now);
@@ -182,7 +184,7 @@ impl Store {
                     return Err(StoreError::IdTaken(id.clone()));
                 }
                 self.enqueue_messages(write, id, &ForgeStatus::queued(), now);
-                let lane = lane::read(write, repository, target).await?;
+                let lane = lane::read(write, &own_lane).await?;
                 lane::supersede(self, write, &lane, &lane.next_turn(now).superseded, now).await
             }
             RolloutOrder::RollBack(new) => self.enqueue(write, new, now).await,
@@ -209,6 +211,16 @@ impl RolloutOrder {
             Self::RollBack(new) => &new.request.target,
             Self::Cancel { target, .. } => target,
         }
+    }
+
+    /// Returns the name of the app, as deployments have it.
+    fn app_name(&self) -> &str {
+        let release = match self {
+            Self::Deploy { request, .. } => &request.release,
+            Self::RollBack(new) => &new.request.release,
+            Self::Cancel { .. } => return "",
+        };
+        lane::app_word(release.app.as_ref())
     }
 
     /// Checks that it makes a deployment.
@@ -239,18 +251,20 @@ async fn is_current(
     Ok(query(sql, values).first(write.sql(), DOING).await?.is_some())
 }
 
-/// Returns a deployment in the lane of a target that others asked for, or a removal there.
+/// Returns a deployment in the lane of a target that others asked for, or a removal there. One that names no app may be of
+/// every app of its repository.
 async fn find_other(
     write: &mut WriteTransaction,
     rollout: &StoredRollout,
-    target: &TargetName,
+    (target, app_name): (&TargetName, &str),
     now: Timestamp,
 ) -> Result<Option<DeployId>, StoreError> {
-    let StoredRollout { id, undo_id, repository, .. } = rollout;
+    let StoredRollout { id, undo_id, repository, app, .. } = rollout;
     let sql = "SELECT id FROM deployments WHERE repository = $1 AND target = $2 AND finished_at IS NULL \
-         AND (rollout IS NULL OR rollout NOT IN ($3, $4)) ORDER BY id LIMIT 1";
-    let others = query(sql, (repository, target, id, undo_id));
-    let removal = removals::select_blocking(repository, target, now);
+         AND (rollout IS NULL OR rollout NOT IN ($3, $4)) \
+         AND (app_name IN ($5, '') OR (namespace = $6 AND slug = $7)) ORDER BY id LIMIT 1";
+    let others = query(sql, (repository, target, id, undo_id, (app_name, app)));
+    let removal = removals::select_blocking_app(target, app, now);
     let [others, removal] = write.ask_all([others, removal], DOING).await?;
     let row = others.rows.first().or(removal.rows.first());
     row.map(|row| row.id("id")).transpose()

@@ -9,7 +9,7 @@ use sqlx::any::AnyRow;
 use crate::model::deploy_clock::{DeployMark, MarkClock};
 use crate::model::deployment::{Deployment, State};
 use crate::model::event::{DeploymentRequest, Recipient};
-use crate::model::id::{AppKey, IdError};
+use crate::model::id::{AppKey, AppName, IdError};
 use crate::model::release::Release;
 use crate::model::violation::Violations;
 use crate::store::error::StoreError;
@@ -149,6 +149,7 @@ macro_rules! overview_columns {
              CASE WHEN LENGTH(waiting) <= 16384 THEN waiting END AS waiting, \
              SUBSTR(summary, 1, 4000) AS summary, SUBSTR(marks, 1, 2000) AS marks, \
              CASE WHEN LENGTH(pushed) <= 262144 THEN pushed END AS pushed, rollback, rollout, fleet, \
+             app_name, parent, \
              CASE WHEN LENGTH(contact) <= 16384 THEN contact END AS contact, \
              SUBSTR(address, 1, 4000) AS address, attempts, failures, refused_since, \
              production, automatic, recipient, ",
@@ -231,6 +232,8 @@ pub(super) fn overview(row: &Row) -> Result<Deployment, StoreError> {
         rollback: row.json("rollback")?,
         rollout: row.maybe_id("rollout")?,
         fleet: row.maybe_id("fleet")?,
+        all_apps: row.text("app_name")? == ALL_APPS,
+        parent: row.maybe_id("parent")?,
         hand_edit: None,
         template: row.maybe_text("template")?,
         templates_commit: row.maybe_id("templates_commit")?,
@@ -245,6 +248,7 @@ fn request(row: &Row) -> Result<DeploymentRequest, StoreError> {
         forge_id: row.number("forge_id")?,
         release: Release {
             repository: row.id("repository")?,
+            app: app_name(row)?,
             commit: row.id("commit_id")?,
             tag: row.id("tag")?,
         },
@@ -261,6 +265,18 @@ fn request(row: &Row) -> Result<DeploymentRequest, StoreError> {
             .filter(|time| time.clock == MarkClock::CodeHost)
             .map(|time| time.at),
     })
+}
+
+/// The word for all apps of a repository, in the place of one's name.
+pub(super) const ALL_APPS: &str = "*";
+
+/// Reads the name of an app; `None` for the only one of its repository, and for all of them.
+pub(super) fn app_name(row: &Row) -> Result<Option<AppName>, StoreError> {
+    let name = row.text("app_name")?;
+    if name.is_empty() || name == ALL_APPS {
+        return Ok(None);
+    }
+    row.id("app_name").map(Some)
 }
 
 /// Returns the JSON text of a value.

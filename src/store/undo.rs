@@ -11,6 +11,7 @@ use crate::model::deployment::Deployment;
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
+use crate::store::lane::LaneName;
 use crate::store::query::query;
 use crate::store::rollbacks::{NewRollback, undo_delivery};
 use crate::store::row::{self, overview_columns};
@@ -101,12 +102,15 @@ pub(super) async fn admit<'a>(
         FailureUndo::Refused(reason) => return Ok(refused(reason)),
     };
     let NewRollback { id, request: new, app, .. } = &request.rollback;
-    let (repository, target) = (&new.release.repository, &new.target);
-    let acts = removals::select_blocking(repository, target, now);
+    let repository = &new.release.repository;
+    let own_lane = LaneName::of(new);
+    let acts = removals::select_blocking_app(&new.target, app, now);
     if acts.first(write.sql(), DOING).await?.is_some() {
         return Ok(refused(&format!("{app} is being removed")));
     }
-    let lane = lane::read(write, repository, target).await?;
+    let queries = [lane::entries(&own_lane), lane::entries_elsewhere(&own_lane, app)];
+    let [entries, elsewhere] = write.ask_all(queries, DOING).await?;
+    let lane = lane::from_rows(&entries.rows)?.joined(lane::from_rows(&elsewhere.rows)?);
     if let Some(newest) = lane.open.iter().map(|entry| &entry.place).max() {
         return Ok(refused(&format!("deployment {} is under way", newest.id)));
     }

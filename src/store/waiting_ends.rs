@@ -21,7 +21,7 @@ pub(super) fn older_waiting(deployment: &Deployment) -> Query {
         "SELECT id FROM deployments WHERE target = $1 AND ",
         waiting!(),
         " AND id <> $2 AND EXISTS (SELECT 1 FROM deployments b WHERE b.id = $2 \
-         AND (b.repository = deployments.repository \
+         AND ((b.repository = deployments.repository AND b.app_name = deployments.app_name) \
          OR (b.namespace = deployments.namespace AND b.slug = deployments.slug)))"
     );
     query(sql, (&deployment.request.target, &deployment.id))
@@ -86,7 +86,7 @@ async fn end_waiting(
         }
     }
     for row in rows {
-        write.wake_rollout_of(&row.id("id")?, now);
+        write.wake_followers_of(&row.id("id")?, now);
     }
     Ok(())
 }

@@ -23,8 +23,8 @@ use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use crate::model::id::DeployId;
 use crate::store::connect::DatabaseBackend;
 use crate::store::error::StoreError;
+use crate::store::followers;
 use crate::store::query::{Answer, Executor, Query, array, ask_all, query};
-use crate::store::rollout_wake;
 use crate::store::row::Row;
 
 /// The time for a rollback of the transaction: longer than SQLite waits for a lock, a wait that
@@ -120,7 +120,7 @@ pub(super) struct WriteTransaction {
     is_sound: bool,
     doing: &'static str,
     signals: Signals,
-    /// The deployments that the transaction ends, with its time: their rollouts are woken before the commit.
+    /// The deployments that the transaction ends, with its time: what follows them is woken before the commit.
     ended: Option<(BTreeSet<DeployId>, Timestamp)>,
 }
 
@@ -156,8 +156,9 @@ impl WriteTransaction {
         self.waiting.push(query);
     }
 
-    /// Makes the rollout due that a deployment belongs to, as the last of what the transaction does.
-    pub(super) fn wake_rollout_of(&mut self, deployment: &DeployId, now: Timestamp) {
+    /// Makes the rollout due that a deployment belongs to, and the deployment of all apps, as the last of what the
+    /// transaction does.
+    pub(super) fn wake_followers_of(&mut self, deployment: &DeployId, now: Timestamp) {
         let (ended, _now) = self.ended.get_or_insert_with(|| (BTreeSet::new(), now));
         ended.insert(deployment.clone());
     }
@@ -216,7 +217,7 @@ impl WriteTransaction {
         let count = queries.len();
         let is_ending = self.ended.is_some();
         if let Some((ended, now)) = self.ended.take() {
-            queries.push(rollout_wake::wake_statement(self.kind, &ended, now));
+            queries.extend(followers::wake_statements(self.kind, &ended, now));
         }
         queries.push(query("COMMIT", ()));
         let result = self.ask_many(queries, self.doing).await;
@@ -225,7 +226,8 @@ impl WriteTransaction {
             close(connection.slot()).await;
         }
         let mut answers = result?;
-        if answers.get(count).is_some_and(|wake| is_ending && wake.changed > 0) {
+        let wakes = answers.iter().skip(count).take(followers::STATEMENTS);
+        if is_ending && wakes.into_iter().any(|wake| wake.changed > 0) {
             self.signals.woken.send_replace(());
         }
         answers.truncate(count);

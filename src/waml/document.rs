@@ -379,6 +379,11 @@ impl Waml {
         self.rollout_violations.get_or_init(|| find(self))
     }
 
+    /// Returns the path of the file, as its reader named it.
+    pub fn file(&self) -> &str {
+        &self.root.origin.position.file
+    }
+
     /// Lists the targets that the app may be deployed to, in file order.
     pub fn targets(&self) -> Vec<&TargetName> {
         self.deploy.keys().collect()
@@ -413,6 +418,12 @@ impl Waml {
     /// Checks that the file alone is enough to refuse it.
     pub fn is_broken(&self) -> bool {
         self.violations.iter().any(Violation::is_error)
+    }
+
+    /// Checks that every target under `deploy` can be read.
+    pub fn has_readable_targets(&self) -> bool {
+        let deploy = self.root.get("deploy").filter(|node| !node.broken).and_then(Node::as_map);
+        deploy.is_some_and(|targets| targets.len() == self.deploy.len())
     }
 
     /// Checks that `deploy` can be read, and does not have the target.

@@ -8,7 +8,7 @@
 //!
 //! In reading order: [`document`] has the file as a whole ([`Waml`]), and [`section`] one layer of settings, with its
 //! parts in [`section_workload`], [`section_pod`], [`section_containers`], [`section_network`], [`section_operations`], [`section_traffic`] and [`section_canary`], whose numbers [`canary_plan`] works out. [`rollouts`]
-//! has the named rollouts, [`extra_files`] the files that a WAML names. [`yaml`] parses text into [`node::Node`]s, `schema` prepares the schema, and [`checked_reader`] checks a node against it. [`duplicates`]
+//! has the named rollouts, [`extra_files`] the files that a WAML names, and [`app_files`] the WAMLs of a repository with several apps. [`yaml`] parses text into [`node::Node`]s, `schema` prepares the schema, and [`checked_reader`] checks a node against it. [`duplicates`]
 //! distinguishes the elements of lists, `ignored` finds parts without effect, and [`suggest`], [`quote`] and `examples`
 //! write the help texts. [`emit`] writes YAML.
 //!
@@ -30,6 +30,7 @@ pub mod section; // one layer of settings
 pub mod section_workload; // its parts that shape the pods
 pub mod section_patches; // changes of rendered objects
 pub mod extra_files; // the files that `manifests` names
+pub mod app_files; // the WAMLs of a repository with several apps
 pub mod section_pod; // its parts about rights, life and nodes of pods
 pub mod section_network; // its parts about the way to the app
 pub mod section_operations; // its parts for operations

@@ -14,6 +14,7 @@ mod readme;
 mod recording;
 mod run; // the app on a developer's machine
 mod secrets; // secrets of an app, with a person's own login
+mod several_apps; // repositories with several apps
 mod signing;
 mod strangers; // answers that are too long, texts that are not what they look like
 mod validators;

@@ -76,6 +76,7 @@ impl World {
             owner: Some("team@example.com".to_owned()),
             release: Release {
                 repository: "acme/shop".parse().unwrap(),
+                app: None,
                 commit: CommitSha::parse(commit).unwrap(),
                 tag: "1.0".parse().unwrap(),
             },

@@ -127,6 +127,7 @@ pub(crate) fn deploy_files(n: u32, slug: &str, files: &[(&str, &str)]) -> Deploy
             tag: "1.10".parse().unwrap(),
             repository: "weave-lab/my-app".parse().unwrap(),
             repository_number: None,
+            app_name: None,
             commit: "a".repeat(40).parse().unwrap(),
             actor: "alice".into(),
             templates_commit: None,

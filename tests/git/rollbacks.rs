@@ -32,6 +32,7 @@ fn back(n: u32, to: u32, tree: &TreeId, watch: DriftPolicy) -> Restore {
         tag: "1.9".parse().unwrap(),
         repository: "acme/my-app".parse().unwrap(),
         repository_number: Some(7),
+        app_name: None,
         commit: "a".repeat(40).parse().unwrap(),
         actor: "alice".into(),
         reason: "broken\nRollback-Id: forged".into(),

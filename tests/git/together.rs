@@ -243,7 +243,8 @@ async fn the_targets_of_a_release_that_are_on_their_way_go_in_one_push() {
     pushed(&repository, deploy(1, "one")).await;
     place.host().requests();
     let note = deploy(1, "").note;
-    let release = Release { repository: note.repository, commit: note.commit, tag: note.tag };
+    let release =
+        Release { repository: note.repository, app: None, commit: note.commit, tag: note.tag };
     let lease = Lease::without_end();
     let to = |n: u32| {
         let mut one = deploy(n, "two");

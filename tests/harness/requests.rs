@@ -12,6 +12,7 @@ pub(crate) fn request(repository: &str, target: &str, forge_id: i64) -> Deployme
         forge_id,
         release: Release {
             repository: RepoName::parse(format!("acme/{repository}")).unwrap(),
+            app: None,
             commit: CommitSha::parse(format!("{forge_id:040x}")).unwrap(),
             tag: ImageTag::parse(format!("v{forge_id}")).unwrap(),
         },

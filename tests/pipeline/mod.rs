@@ -41,6 +41,7 @@ use the_deployer::waml::extra_files::ExtraFiles;
 pub(crate) fn release() -> Release {
     Release {
         repository: RepoName::parse("weave-lab/my-app").unwrap(),
+        app: None,
         commit: CommitSha::parse("649008fb649008fb649008fb649008fb649008fb").unwrap(),
         tag: ImageTag::parse("1.0.202206151506-sha.649008fb").unwrap(),
     }

@@ -125,6 +125,7 @@ impl Fleet {
 
     pub(crate) fn request(tag: &str, steps: RolloutSteps) -> RolloutRequest {
         RolloutRequest {
+            app: None,
             repository: RepoName::parse("example/shop").unwrap(),
             git_ref: "main".to_owned(),
             tag: ImageTag::parse(tag).unwrap(),

@@ -18,6 +18,7 @@ mod refused; // what GitHub refuses for good
 mod rollback; // a rollback, as GitHub shows it
 mod renamed; // repositories with another name or owner
 mod extra_manifests; // objects from files beside the WAML
+mod several_apps; // several apps in one repository
 
 use jiff::SignedDuration;
 

@@ -63,7 +63,7 @@ async fn the_last_contact_is_that_of_the_newest_waml_that_could_be_read() {
         succeed(&db.store, "other", [7]).await;
         let contact = async |name: &str| {
             let repository = format!("acme/{name}").parse().unwrap();
-            db.store.last_contact(&repository).await.unwrap().map(|contact| contact.name)
+            db.store.last_contact(&repository, None).await.unwrap().map(|contact| contact.name)
         };
         assert_eq!(contact("web").await.as_deref(), Some("web 4"));
         assert_eq!(contact("other").await, None);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::forge::{ListedStatus, is_own_task};
 use crate::model::commit_record::{ForgeNumber, PastDeployment};
 use crate::model::event::DeploymentRequest;
-use crate::model::id::{DeployId, ImageTag};
+use crate::model::id::{AppName, DeployId, ImageTag};
 
 /// The numbers of one repository, matched with the pushed deployments.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(super) struct NumberMatches {
 }
 
 /// The part of a request by which two may be equal.
-type NumberKey<'d> = (&'d str, &'d str, &'d ImageTag);
+type NumberKey<'d> = (&'d str, &'d str, &'d ImageTag, Option<&'d AppName>);
 
 /// Matches the pushed deployments and the requests of one repository.
 pub(super) fn match_numbers(
@@ -35,18 +35,21 @@ pub(super) fn match_numbers(
             deployment.release.commit.as_str(),
             deployment.target.as_str(),
             &deployment.release.tag,
+            deployment.release.app.as_ref(),
         );
         deployed.entry(wish).or_default().push(&deployment.id);
     }
     let mut matches = NumberMatches::default();
-    let mut by_wish: BTreeMap<(String, String, ImageTag), Vec<DeploymentRequest>> = BTreeMap::new();
+    let mut by_wish: BTreeMap<_, Vec<DeploymentRequest>> = BTreeMap::new();
     for request in requests {
         let release = &request.release;
-        let wish = (release.commit.to_string(), request.target.to_string(), release.tag.clone());
+        let place = (release.commit.to_string(), request.target.to_string());
+        let wish = (place.0, place.1, release.tag.clone(), release.app.clone());
         by_wish.entry(wish).or_default().push(request);
     }
-    for ((commit, target, tag), mut requests) in by_wish {
-        match deployed.get(&(commit.as_str(), target.as_str(), &tag)).map(Vec::as_slice) {
+    for ((commit, target, tag, app), mut requests) in by_wish {
+        let wish = (commit.as_str(), target.as_str(), &tag, app.as_ref());
+        match deployed.get(&wish).map(Vec::as_slice) {
             None => {}
             Some([id]) if requests.len() == 1 => {
                 matches

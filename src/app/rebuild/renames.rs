@@ -171,6 +171,7 @@ mod tests {
             target: "prod".parse().unwrap(),
             release: Release {
                 repository: name.parse().unwrap(),
+                app: None,
                 commit: "a".repeat(40).parse().unwrap(),
                 tag: "v1".parse().unwrap(),
             },

@@ -7,6 +7,7 @@ use crate::cli::context::{self, Context};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::local;
 use crate::cli::output::{self, DIM, GOOD, NOTE, note_line, short};
+use crate::cli::repository_apps::AppChoiceArg;
 use crate::cli::table::{Column, layout, wrap};
 use crate::cli::times::{TimeFormatter, WHEN};
 use crate::cli::verbatim::Verbatim;
@@ -72,10 +73,11 @@ impl BuildsArgs {
 
     /// Returns the request with the WAML of the working folder, if it is the WAML of the app.
     fn request_with_waml(&self, app: &AppKey) -> Option<BuildsRequest> {
-        let waml = context::waml().ok().filter(|waml| waml.app == *app)?;
+        let choice = AppChoiceArg::of_key(app);
+        let waml = context::waml_of(&choice).ok().filter(|waml| waml.app == *app)?;
         let target = self.target.as_ref();
         target.is_none_or(|target| waml.targets().contains(&target)).then_some(())?;
-        let (_, bytes) = context::waml_text().ok()?;
+        let (_, bytes) = context::waml_text(&choice).ok()?;
         Some(BuildsRequest {
             repository: self.context.about.repository().ok()?.into(),
             waml: String::from_utf8(bytes).ok()?,

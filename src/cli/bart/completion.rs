@@ -14,6 +14,7 @@ use crate::api::builds::BuildPage;
 use crate::api::revisions::RevisionList;
 use crate::cli::client::ServiceEndpoint;
 use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::repository_apps::{AppFile, RepositoryApps};
 use crate::cli::settings::{self, BartSettings};
 use crate::cli::{context, output};
 use crate::config;
@@ -24,6 +25,24 @@ const VARIABLE: &str = "BART_COMPLETE";
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The most tags or apps that are offered.
 const MAX_CANDIDATES: usize = 50;
+/// The commands whose app is one of the repository.
+const OF_REPOSITORY: [&str; 15] = [
+    "deploy",
+    "plan",
+    "validate",
+    "render",
+    "explain",
+    "run",
+    "doctor",
+    "start",
+    "import-edit",
+    "set",
+    "list",
+    "unset",
+    "copy",
+    "login",
+    "init",
+];
 /// The commands whose tag is one that can be deployed.
 const TAGGED: [&str; 3] = ["deploy", "start", "plan"];
 
@@ -79,6 +98,7 @@ fn candidates(command: &str, argument: &str) -> Option<fn() -> Vec<CompletionCan
     match argument {
         "target" | "targets" | "only" => Some(targets),
         "rollout" => Some(rollouts),
+        "app" if OF_REPOSITORY.contains(&command) => Some(repository_apps),
         "app" => Some(apps),
         "to" if command == "rollback" => Some(revisions),
         "to" | "from" if command == "promote" => Some(targets),
@@ -87,10 +107,16 @@ fn candidates(command: &str, argument: &str) -> Option<fn() -> Vec<CompletionCan
     }
 }
 
+/// Returns the targets of the WAML; of several apps those of all.
 fn targets() -> Vec<CompletionCandidate> {
-    let Ok(waml) = context::waml() else { return Vec::new() };
-    let targets = waml.targets().into_iter();
-    targets.map(|target| CompletionCandidate::new(target.to_string())).collect()
+    let wamls = RepositoryApps::find().map(|apps| apps.wamls()).unwrap_or_default();
+    let mut targets: Vec<String> = wamls
+        .iter()
+        .flat_map(|waml| waml.targets().into_iter().map(ToString::to_string).collect::<Vec<_>>())
+        .collect();
+    targets.sort();
+    targets.dedup();
+    targets.into_iter().map(CompletionCandidate::new).collect()
 }
 
 /// Returns the newest rollouts.
@@ -127,9 +153,21 @@ fn revisions() -> Vec<CompletionCandidate> {
     })
 }
 
-/// Returns the apps that the caller may see, by name.
+/// Returns the apps of the repository by the names of their files, where it has several.
+fn repository_apps() -> Vec<CompletionCandidate> {
+    let apps = RepositoryApps::find().filter(RepositoryApps::has_several);
+    let files = apps.map(|apps| apps.all()).unwrap_or_default().into_iter();
+    let candidate = |file: AppFile| {
+        let key = file.key().map(|key| key.to_string().into());
+        Some(CompletionCandidate::new(file.app?.to_string()).help(key))
+    };
+    files.filter_map(candidate).collect()
+}
+
+/// Returns the apps of the repository, and those that the caller may see, by name.
 fn apps() -> Vec<CompletionCandidate> {
-    ask(async |server| {
+    let of_repository = repository_apps();
+    let of_service = ask(async |server| {
         let query = [("limit", MAX_CANDIDATES.to_string())];
         let page: Result<AppPage, _> = server.get("/api/v1/apps", &query).await;
         let apps = page.map(|page| page.apps).unwrap_or_default().into_iter();
@@ -139,7 +177,8 @@ fn apps() -> Vec<CompletionCandidate> {
         names.sort();
         names.dedup_by(|one, other| one.0 == other.0);
         names
-    })
+    });
+    of_repository.into_iter().chain(of_service).collect()
 }
 
 /// Asks the service for candidates with their descriptions; none where it does not answer soon.

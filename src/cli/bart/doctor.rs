@@ -15,6 +15,7 @@ use crate::cli::host::Host;
 use crate::cli::local::{self, LocalInput};
 use crate::cli::output::{BAD, DIM, GOOD, NOTE};
 use crate::cli::platform::KnownTargets;
+use crate::cli::repository_apps::{AppChoiceArg, RepositoryApps};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::violation::Severity;
 use crate::waml::Waml;
@@ -31,6 +32,8 @@ Examples:
 
 Exit codes: 0 nothing is in the way, 1 something is.")]
 pub(super) struct Doctor {
+    #[command(flatten)]
+    app: AppChoiceArg,
     #[command(flatten)]
     selector: RepositorySelector,
     #[command(flatten)]
@@ -112,9 +115,10 @@ impl Doctor {
             (Some(_), Some(repository)) => KnownTargets::fetch(server, repository).await,
             _ => KnownTargets::unknown("the service was not asked"),
         };
-        let waml = examination.add("waml", valid_waml(&known_targets), |waml| {
+        let waml = examination.add("waml", valid_waml(&self.app, &known_targets), |waml| {
             let names: Vec<&str> = waml.targets().into_iter().map(TargetName::as_str).collect();
-            format!("{WAML_FILE} of {} is valid for {}", waml.app, names.join(", "))
+            let file = self.app.file().map_or_else(|_| WAML_FILE.to_owned(), |file| file.name);
+            format!("{file} of {} is valid for {}", waml.app, names.join(", "))
         });
         match (&caller, &waml) {
             (Some(_), Some(waml)) => {
@@ -163,11 +167,11 @@ impl Doctor {
 }
 
 /// Reads the WAML, and checks it for each of its targets.
-fn valid_waml(known_targets: &KnownTargets) -> Result<Arc<Waml>, CliError> {
-    let file = context::waml_file();
-    let waml = context::waml().map_err(|error| match &file {
-        Some(_) => error,
-        None => error.hint("`bart init` writes one"),
+fn valid_waml(app: &AppChoiceArg, known_targets: &KnownTargets) -> Result<Arc<Waml>, CliError> {
+    let has_waml = RepositoryApps::find().is_some();
+    let waml = context::waml_of(app).map_err(|error| match has_waml {
+        true => error,
+        false => error.hint("`bart init` writes one"),
     })?;
     let mut sources = SourceTexts::default();
     let templates = local::templates(None, &mut sources, crate::cli::output::Format::Text)?;
@@ -179,7 +183,7 @@ fn valid_waml(known_targets: &KnownTargets) -> Result<Arc<Waml>, CliError> {
     if errors == 0 {
         return Ok(waml);
     }
-    let name = file.map_or_else(|| WAML_FILE.to_owned(), |file| file.display().to_string());
+    let name = waml.file();
     let message = format!("{name} has {errors} violations");
     Err(CliError::refused(message).hint("`bart validate` shows what is wrong where"))
 }

@@ -7,11 +7,11 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::cli::context::WAML_FILE;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::local::{self, LocalInput, WamlSource};
 use crate::cli::output::Format;
 use crate::cli::platform::KnownTargets;
+use crate::cli::repository_apps::AppChoiceArg;
 use crate::cli::table::{Column, table};
 use crate::model::id::TargetName;
 use crate::model::violation::{Position, Rejection};
@@ -38,6 +38,8 @@ pub(super) struct Explain {
     /// A single word is a file if there is one of that name, else a part
     #[arg(value_name = "FILE|PATH", num_args = 0..=2)]
     words: Vec<String>,
+    #[command(flatten)]
+    app: AppChoiceArg,
     /// A folder of templates with `apps/` in it, instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     templates: Option<std::path::PathBuf>,
@@ -76,7 +78,8 @@ struct Written {
 impl Explain {
     pub(super) fn run(&self) -> CommandOutcome {
         let (file, part) = self.file_and_part();
-        let source = WamlSource { file: file.into(), templates: self.templates.clone() };
+        let (app, templates) = (self.app.clone(), self.templates.clone());
+        let source = WamlSource { file: file.map(Into::into), app, templates };
         let known_targets = KnownTargets::unknown("none is asked");
         let world = source.open(self.output, &known_targets)?;
         let explanations = world.waml.as_ref().map_err(Clone::clone);
@@ -93,13 +96,13 @@ impl Explain {
         }
     }
 
-    fn file_and_part(&self) -> (String, String) {
+    fn file_and_part(&self) -> (Option<String>, String) {
         let is_file = |word: &String| word == "-" || std::path::Path::new(word).is_file();
         match self.words.as_slice() {
-            [file, part, ..] => (file.clone(), part.clone()),
-            [file] if is_file(file) => (file.clone(), String::new()),
-            [part] => (WAML_FILE.to_owned(), part.clone()),
-            [] => (WAML_FILE.to_owned(), String::new()),
+            [file, part, ..] => (Some(file.clone()), part.clone()),
+            [file] if is_file(file) => (Some(file.clone()), String::new()),
+            [part] => (None, part.clone()),
+            [] => (None, String::new()),
         }
     }
 }

@@ -12,14 +12,15 @@ use crate::api::hand_edits::{
     EditImportAnswer, EditImportRequest, ImportedFieldSummary, LeftFieldSummary,
 };
 use crate::cli::bart::pull_request::{DefaultBranchWaml, ProposedWaml};
-use crate::cli::context::{self, RepositorySelector, ServiceArgs, WAML_FILE};
+use crate::cli::context::{self, RepositorySelector, ServiceArgs};
 use crate::cli::diagnostics::SourceTexts;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::extra_files;
 use crate::cli::local;
 use crate::cli::output::{self, BOLD, GOOD, note_line};
+use crate::cli::repository_apps::{AppChoiceArg, AppFile};
 use crate::cli::verbatim::Verbatim;
-use crate::model::id::{DeployId, TargetName};
+use crate::model::id::{AppName, DeployId, TargetName};
 use crate::model::removal;
 use crate::support::clock;
 use crate::support::text::truncate_chars;
@@ -58,6 +59,8 @@ pub(super) struct ImportEditArgs {
     #[arg(long, value_name = "TEXT", requires = "pull_request", value_parser = removal::reason)]
     reason: Option<String>,
     #[command(flatten)]
+    app: AppChoiceArg,
+    #[command(flatten)]
     selector: RepositorySelector,
     #[command(flatten)]
     service: ServiceArgs,
@@ -73,35 +76,37 @@ impl ImportEditArgs {
 
     /// Prints the difference, or writes the file.
     async fn import(&self) -> CommandOutcome {
-        let (file, bytes) = context::waml_text()?;
+        let (AppFile { app, name: path, path: file }, bytes) = context::waml_text(&self.app)?;
         let name = file.display().to_string();
         let text = String::from_utf8(bytes)
             .map_err(|_| CliError::usage(format!("{name} is not UTF-8 text")))?;
         let waml = parse(&name, &text)?;
         let folder = file.parent().unwrap_or(Path::new(""));
         let waml = extra_files::from_folder(waml, folder, &mut SourceTexts::default());
-        let answer = self.ask(&waml, &text).await?;
+        let answer = self.ask(&waml, &text, (app, &path)).await?;
         if self.write && answer.waml != text {
             replace_text(&file, &text, &answer.waml)?;
         }
-        self.print(&answer, &text, None)
+        self.print(&answer, &text, (&path, None))
     }
 
     /// Opens a pull request.
     async fn propose(&self) -> CommandOutcome {
         let repository = self.selector.repository()?;
         let github = deploy::github_session(&self.service.server).await?;
-        let base = DefaultBranchWaml::fetch(&github, &repository).await?;
-        let waml = parse(WAML_FILE, &base.text)?;
+        let app = self.app.request_name(&repository)?;
+        let base = DefaultBranchWaml::fetch(&github, &repository, app.as_ref()).await?;
+        let path = base.path.clone();
+        let waml = parse(&path, &base.text)?;
         let mut files = Vec::new();
         for path in waml.extra_paths_of(&self.target) {
             let text = base.fetch_beside(&github, &path).await?;
             files.push((path, Ok(text.into_bytes())));
         }
         let waml = waml.with_extra_files(ExtraFiles::of_bytes(files));
-        let answer = self.ask(&waml, &base.text).await?;
+        let answer = self.ask(&waml, &base.text, (app, &path)).await?;
         if answer.waml == base.text {
-            return self.print(&answer, &base.text, None);
+            return self.print(&answer, &base.text, (&path, None));
         }
         let line = |field: &ImportedFieldSummary| {
             format!("- {}, `{}`\n", field.object, change(field).replace('`', "'"))
@@ -115,13 +120,20 @@ impl ImportEditArgs {
             body: format!("{reason}{}", lines.collect::<String>()),
         };
         let url = base.propose(&github, proposed).await?;
-        self.print(&answer, &base.text, Some(&url))
+        self.print(&answer, &base.text, (&path, Some(&url)))
     }
 
-    async fn ask(&self, waml: &Waml, text: &str) -> Result<Verbatim<EditImportAnswer>, CliError> {
+    async fn ask(
+        &self,
+        waml: &Waml,
+        text: &str,
+        (app, path): (Option<AppName>, &str),
+    ) -> Result<Verbatim<EditImportAnswer>, CliError> {
+        let file = path;
         let server = &self.service.server;
         let request = EditImportRequest {
             waml: text.to_owned(),
+            app_name: app.map(String::from),
             manifests: extra_files::texts_of(waml, &self.target),
             deployment: self.deployment.clone().map(String::from),
         };
@@ -134,16 +146,21 @@ impl ImportEditArgs {
             return Ok(answer);
         }
         let mut sources = SourceTexts::default();
-        sources.add(WAML_FILE, text);
+        sources.add(file, text);
         Err(local::refuse(&answer.violations, &sources, self.service.output)?)
     }
 
-    fn print(&self, answer: &EditImportAnswer, text: &str, url: Option<&str>) -> CommandOutcome {
+    fn print(
+        &self,
+        answer: &EditImportAnswer,
+        text: &str,
+        (path, url): (&str, Option<&str>),
+    ) -> CommandOutcome {
         let output = self.service.output;
-        let difference = unified_diff(text, &answer.waml);
+        let difference = unified_diff(path, text, &answer.waml);
         let is_changed = answer.waml != text;
         let data = json!({
-            "file": WAML_FILE, "diff": difference, "written": self.write && is_changed,
+            "file": path, "diff": difference, "written": self.write && is_changed,
             "pull_request": url, "revision": answer.revision, "replaced_by": answer.replaced_by,
             "commit": answer.commit, "imported": answer.imported, "left": answer.left,
             "notes": answer.notes,
@@ -153,7 +170,7 @@ impl ImportEditArgs {
         }
         output.print(&data, || match url {
             Some(url) => format!("{GOOD}opened{GOOD:#} {url}\n"),
-            None if self.write && is_changed => format!("{GOOD}written{GOOD:#} {WAML_FILE}\n"),
+            None if self.write && is_changed => format!("{GOOD}written{GOOD:#} {path}\n"),
             None => difference.clone(),
         })?;
         match (answer.left.len(), answer.imported.len()) {
@@ -233,8 +250,8 @@ fn change(field: &ImportedFieldSummary) -> String {
     format!("{field}: {} → {}", value(before), value(after))
 }
 
-fn unified_diff(before: &str, after: &str) -> String {
-    let (old, new) = (format!("a/{WAML_FILE}"), format!("b/{WAML_FILE}"));
+fn unified_diff(path: &str, before: &str, after: &str) -> String {
+    let (old, new) = (format!("a/{path}"), format!("b/{path}"));
     if before == after {
         return String::new();
     }

@@ -11,6 +11,7 @@ use crate::cli::client::ServiceEndpoint;
 use crate::cli::context::{self, AppSelector};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::Format;
+use crate::cli::repository_apps::AppChoiceArg;
 use crate::cli::table::{Column, table};
 use crate::model::deployment::State;
 use crate::model::id::{DeployId, TargetName};
@@ -119,7 +120,7 @@ impl Open {
     }
 
     fn link(&self, name: &str) -> Result<Place, CliError> {
-        let links = links().unwrap_or_default();
+        let links = links(&self.about).unwrap_or_default();
         let link = links.iter().find(|link| link.name.to_lowercase() == name);
         link.cloned().ok_or_else(|| {
             let names: Vec<_> = links.iter().map(|link| link.name.as_str()).collect();
@@ -143,7 +144,7 @@ impl Open {
         places.extend(
             urls.filter_map(|(name, url)| Some(Place { name: name.to_owned(), url: url? })),
         );
-        places.extend(links().unwrap_or_default());
+        places.extend(links(&self.about).unwrap_or_default());
         self.output.print(&places, || {
             let rows = places.iter().map(|place| [place.name.clone(), place.url.clone()]);
             table([Column::whole("WHAT"), Column::whole("ADDRESS")], rows.collect())
@@ -151,8 +152,11 @@ impl Open {
     }
 }
 
-fn links() -> Result<Vec<Place>, CliError> {
-    let waml = context::waml()?;
+fn links(about: &AppSelector) -> Result<Vec<Place>, CliError> {
+    let waml = match about.app() {
+        Ok(app) => context::waml_of(&AppChoiceArg::of_key(&app))?,
+        Err(_) => context::waml()?,
+    };
     let place = |Link { name, url }: &Link| Place { name: name.clone(), url: url.clone() };
     Ok(waml.links.iter().map(place).collect())
 }

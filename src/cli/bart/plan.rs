@@ -9,11 +9,12 @@ use serde_json::json;
 use crate::api::plans::{ClusterPlan, PlanAnswer, PlanOutcome, PlanRequest};
 use crate::cli::bart::canary;
 use crate::cli::changes::{self, ShownChange};
-use crate::cli::context::{self, RepositorySelector, ServiceArgs, WAML_FILE};
+use crate::cli::context::{self, RepositorySelector, ServiceArgs};
 use crate::cli::diagnostics::{self, SourceTexts};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::extra_files;
 use crate::cli::output::{self, BAD, BOLD, GOOD, note_line};
+use crate::cli::repository_apps::AppChoiceArg;
 use crate::cli::verbatim::Verbatim;
 use crate::model::change::{Change, ChangeKind};
 use crate::model::id::{IdError, ImageTag, TargetName};
@@ -50,6 +51,8 @@ pub(super) struct PlanArgs {
     /// Show the lines that differ, not the fields
     #[arg(long)]
     diff: bool,
+    #[command(flatten)]
+    app: AppChoiceArg,
     #[command(flatten)]
     selector: RepositorySelector,
     #[command(flatten)]
@@ -106,8 +109,11 @@ impl PlanArgs {
     ) -> Result<(PlanRequest, Option<Waml>, SourceTexts), CliError> {
         let mut waml = None;
         let mut sources = SourceTexts::default();
+        let repository = self.selector.repository()?;
+        let app = self.app.request_name(&repository)?;
         let mut request = PlanRequest {
-            repository: self.selector.repository()?.to_string(),
+            repository: repository.to_string(),
+            app_name: app.map(String::from),
             target: String::new(),
             tag: tag.map(String::from),
             commit: None,
@@ -116,13 +122,15 @@ impl PlanArgs {
             manifests: BTreeMap::new(),
         };
         if self.git_ref.is_none() {
-            let (file, bytes) = context::waml_text()?;
-            let text = String::from_utf8(bytes)
-                .map_err(|_| CliError::usage(format!("{} is not UTF-8 text", file.display())))?;
-            sources.add(WAML_FILE, text.as_str());
+            let (file, bytes) = context::waml_text(&self.app)?;
+            let text = String::from_utf8(bytes).map_err(|_| {
+                CliError::usage(format!("{} is not UTF-8 text", file.path.display()))
+            })?;
+            sources.add(&file.name, text.as_str());
+            request.app_name = file.app.map(String::from);
             // What is wrong with a WAML that cannot be read, the service says.
-            let parsed = Waml::parse(WAML_FILE, text.as_bytes()).ok();
-            let folder = file.parent().unwrap_or(Path::new(""));
+            let parsed = Waml::parse(&file.name, text.as_bytes()).ok();
+            let folder = file.path.parent().unwrap_or(Path::new(""));
             waml = parsed.map(|waml| extra_files::from_folder(waml, folder, &mut sources));
             (request.waml, request.commit) = (Some(text), context::head());
         }

@@ -13,7 +13,7 @@ use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BOLD, short};
 use crate::cli::verbatim::Verbatim;
 use crate::model::deployment::State;
-use crate::model::id::{AppKey, ImageTag, TargetName};
+use crate::model::id::{AppKey, AppName, ImageTag, TargetName};
 use crate::model::removal;
 
 /// Deploys the release that is live on one target to others: the same image tag, and the WAML of the same commit.
@@ -81,6 +81,8 @@ impl Promote {
         let state = maker.as_ref().map(|deployment| deployment.summary.state);
         let doubts = doubts(state, pods.as_deref());
         let LiveRelease { tag, commit } = release;
+        let app_name = revision.app_name.as_deref().map(AppName::parse).transpose();
+        let app_name = app_name.map_err(|error| CliError::io(error.to_string()))?;
         output::note(&format!(
             "{BOLD}{app}{BOLD:#} {tag}, commit {}, live on {from}\n",
             short(&commit)
@@ -100,12 +102,14 @@ impl Promote {
         match single {
             Some(target) if !self.dry_run => {
                 let description = self.reason.unwrap_or_else(|| format!("promoted from {from}"));
-                let release = ReleaseOnTarget { tag, commit, target, repository, description };
+                let release =
+                    ReleaseOnTarget { tag, commit, target, repository, app: app_name, description };
                 deploy::deploy_release(release, self.follow.wait(), service).await
             }
             _ => {
                 let request = RolloutStartRequest {
                     repository: repository.to_string(),
+                    app_name: app_name.map(String::from),
                     git_ref: commit,
                     tag: tag.to_string(),
                     targets: self.to,

@@ -15,9 +15,11 @@ use serde_json::{Value as Json, json};
 use crate::cli::bart::deploy::github::GitHubSession;
 use crate::cli::context::WAML_FILE;
 use crate::cli::error::CliError;
-use crate::model::id::RepoName;
+use crate::model::id::{AppName, RepoName};
 use crate::support::clock;
 use crate::support::percent::encode_path;
+use crate::waml::app_files::path_of;
+use crate::waml::extra_files::beside;
 
 /// The WAML on the default branch of a repository.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub(super) struct DefaultBranchWaml<'a> {
     repository: &'a RepoName,
     /// The name of the branch.
     pub(super) branch: String,
+    /// The path of the WAML.
+    pub(super) path: String,
     /// The text of the WAML.
     pub(super) text: String,
     commit: String,
@@ -75,14 +79,16 @@ impl<'a> DefaultBranchWaml<'a> {
     pub(super) async fn fetch(
         github: &GitHubSession,
         repository: &'a RepoName,
+        app: Option<&AppName>,
     ) -> Result<Self, CliError> {
         let base: Repository = github.get(&format!("repos/{repository}")).await?;
         let branch = base.default_branch;
         // The commit first: the file is that of the commit from which the branch begins, or a newer one, which GitHub refuses.
         let head: Branch = github.get(&format!("repos/{repository}/branches/{branch}")).await?;
         let commit = head.commit.sha;
-        let (text, blob) = fetch_file(github, repository, WAML_FILE, &commit).await?;
-        Ok(Self { repository, branch, text, commit, blob })
+        let path = path_of(WAML_FILE, app);
+        let (text, blob) = fetch_file(github, repository, &path, &commit).await?;
+        Ok(Self { repository, branch, path, text, commit, blob })
     }
 
     /// Reads the text of another file of the same commit.
@@ -91,7 +97,8 @@ impl<'a> DefaultBranchWaml<'a> {
         github: &GitHubSession,
         path: &str,
     ) -> Result<String, CliError> {
-        Ok(fetch_file(github, self.repository, path, &self.commit).await?.0)
+        let place = beside(&self.path, path);
+        Ok(fetch_file(github, self.repository, &place, &self.commit).await?.0)
     }
 
     /// Opens a pull request with another text, and returns its address.
@@ -114,7 +121,7 @@ impl<'a> DefaultBranchWaml<'a> {
         });
         let pull = json!({"title": title, "head": branch, "base": self.branch, "body": body});
         let opened = async {
-            let file = format!("repos/{repository}/contents/{WAML_FILE}");
+            let file = format!("repos/{repository}/contents/{}", encode_path(&self.path));
             let _: Json = github.send(Method::PUT, &file, &change).await?;
             github.send(Method::POST, &format!("repos/{repository}/pulls"), &pull).await
         };

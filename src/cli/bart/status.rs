@@ -20,6 +20,7 @@ use crate::cli::deployment;
 use crate::cli::error::{CliError, CliErrorKind, CommandOutcome};
 use crate::cli::names::AppPages;
 use crate::cli::output::{self, word};
+use crate::cli::repository_apps::{AppChoiceArg, RepositoryApps};
 use crate::cli::times::TimeFormatter;
 use crate::cli::verbatim::Verbatim;
 use crate::model::deployment::State;
@@ -144,7 +145,9 @@ impl StatusArgs {
         let Context { about, server, .. } = &self.context;
         match server.find_app(about).await {
             Ok(app) => self.app(app).await,
-            Err(_) if !about.is_given() && context::waml_file().is_none() => self.show_all().await,
+            Err(_) if !about.is_given() && RepositoryApps::find().is_none() => {
+                self.show_all().await
+            }
             Err(error) => Err(error),
         }
     }
@@ -225,7 +228,7 @@ impl StatusArgs {
         let AppPages { apps, missing, all: _ } =
             self.context.server.apps(&[("app", app.to_string())], usize::MAX).await?;
         let mut targets: BTreeSet<_> = apps.into_iter().map(|app| app.value.target).collect();
-        if let Ok(waml) = context::waml()
+        if let Ok(waml) = context::waml_of(&AppChoiceArg::of_key(app))
             && waml.app == *app
         {
             targets.extend(waml.deploy.keys().map(ToString::to_string));

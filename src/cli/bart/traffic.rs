@@ -12,9 +12,10 @@ use serde_json::{Value as Json, json};
 use super::deploy;
 use crate::cli::bart::traffic::live::{LiveTraffic, clusters_of, read_live, version_of};
 use crate::cli::bart::traffic::proposal::{Proposed, WeightProposal};
-use crate::cli::context::{self, Context, RepositorySelector, ServiceArgs, WAML_FILE};
+use crate::cli::context::{self, Context, RepositorySelector, ServiceArgs};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BOLD, GOOD, note_line};
+use crate::cli::repository_apps::{AppChoiceArg, AppFile};
 use crate::cli::table::{Column, table};
 use crate::manifests::parse::shares::RouteShares;
 use crate::manifests::parse::versions::LiveVersionManifest;
@@ -72,6 +73,8 @@ pub(super) struct SetArgs {
     /// The reason, for who reviews the pull request
     #[arg(long, value_name = "TEXT", requires = "pull_request", value_parser = removal::reason)]
     reason: Option<String>,
+    #[command(flatten)]
+    app: AppChoiceArg,
     #[command(flatten)]
     selector: RepositorySelector,
     #[command(flatten)]
@@ -164,23 +167,25 @@ impl SetArgs {
         let ServiceArgs { server, output } = &self.service;
         let repository = self.selector.repository()?;
         let github = deploy::github_session(server).await?;
+        let app = self.app.request_name(&repository)?;
         let proposal = WeightProposal {
             repository: &repository,
+            app: app.as_ref(),
             target: &self.target,
             weights: &self.weights,
             reason: self.reason.as_deref(),
         };
-        let Proposed { lines, url } = proposal.open(&github, self.dry_run).await?;
-        let data = json!({"file": WAML_FILE, "pull_request": url, "lines": lines_data(&lines)});
+        let Proposed { lines, path, url } = proposal.open(&github, self.dry_run).await?;
+        let data = json!({"file": path, "pull_request": url, "lines": lines_data(&lines)});
         output.print(&data, || match &url {
-            Some(url) => format!("{}{GOOD}opened{GOOD:#} {url}\n", list_lines(WAML_FILE, &lines)),
-            None => list_lines(WAML_FILE, &lines),
+            Some(url) => format!("{}{GOOD}opened{GOOD:#} {url}\n", list_lines(&path, &lines)),
+            None => list_lines(&path, &lines),
         })
     }
 
     fn run(&self) -> CommandOutcome {
-        let waml = context::waml()?;
-        let (file, bytes) = context::waml_text()?;
+        let waml = context::waml_of(&self.app)?;
+        let (AppFile { path: file, .. }, bytes) = context::waml_text(&self.app)?;
         let name = file.display().to_string();
         let text = String::from_utf8(bytes)
             .map_err(|_| CliError::usage(format!("{name} is not UTF-8 text")))?;

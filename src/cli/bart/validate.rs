@@ -1,20 +1,25 @@
 //! `bart validate` checks every rule that needs no service.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
 
+use crate::cli::diagnostics::SourceTexts;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::local;
 use crate::cli::local::{LocalInput, LocalPlan};
 use crate::cli::output::{self, Format, GOOD};
 use crate::cli::platform::{self, KnownTargets};
+use crate::cli::repository_apps::RepositoryApps;
 use crate::model::id::TargetName;
 use crate::model::violation::{Severity, Violation, distinct, sort};
 use crate::pipeline::Input;
 use crate::waml::Waml;
+use crate::waml::app_files::{find_duplicates, place_of};
 
-/// Checks a WAML: its form, and the rules on what it gives for each target.
+/// Checks a WAML: its form, and the rules on what it gives for each target. Of a repository with several apps all are
+/// checked, unless a file or an app is named.
 ///
 /// All violations are printed at once, each with its line and what to do. Exit code 0 when nothing is wrong, 1 when
 /// there are violations, 2 when the file cannot be read.
@@ -37,20 +42,19 @@ impl Validate {
     pub(super) async fn run(&self) -> CommandOutcome {
         let repository = self.local.selector.repository().ok();
         let known_targets = self.local.known_targets(repository.as_ref()).await?;
-        let world = self.local.source.open(self.output, &known_targets)?;
-        let mut violations = match &world.waml {
-            Err(rejection) => rejection.violations.clone(),
-            Ok(waml) => {
-                // A section under a name that no target can have is checked too.
-                let full_waml = Arc::new((**waml).clone().with_misnamed_targets());
-                let targets = self.targets(&full_waml);
-                let of_targets = targets
-                    .iter()
-                    .flat_map(|target| of_target(&full_waml, target, &world, &known_targets));
-                distinct(of_targets.chain(waml.violations.clone()))
-            }
-        };
-        sort(&mut violations);
+        let files = self.local.source.files()?;
+        let mut worlds = Vec::new();
+        for file in &files {
+            worlds.push(self.local.source.open_file(file, self.output, &known_targets)?);
+        }
+        let wamls: Vec<&Arc<Waml>> =
+            worlds.iter().filter_map(|one| one.waml.as_ref().ok()).collect();
+        let mut violations = self.find_set_violations(&wamls);
+        for world in &worlds {
+            let mut of_file = self.find_violations(world, &known_targets, files.len());
+            sort(&mut of_file);
+            violations.extend(of_file);
+        }
         let has_errors = violations.iter().any(|v| v.severity == Severity::Error);
         if self.output.is_data() {
             let mut data = local::as_json(&violations);
@@ -60,30 +64,72 @@ impl Validate {
             output::data(self.output, &data)?;
         } else {
             // Before the violations, which may depend on it.
-            let targets =
-                world.waml.as_ref().map_or_else(|_| Vec::new(), |waml| self.targets(waml));
+            let mut targets: Vec<TargetName> =
+                wamls.iter().flat_map(|waml| self.targets(waml, wamls.len())).collect();
+            targets.sort();
+            targets.dedup();
             output::note(&known_targets.note(&targets));
             if !violations.is_empty() {
-                local::print_violations(&violations, &world.sources, self.output)?;
+                let mut sources = SourceTexts::default();
+                worlds.iter().for_each(|world| sources.extend(&world.sources));
+                local::print_violations(&violations, &sources, self.output)?;
             }
         }
+        if has_errors || wamls.len() < files.len() {
+            return Err(CliError::rejected());
+        }
+        if self.output.is_data() {
+            return Ok(());
+        }
+        files
+            .iter()
+            .zip(wamls)
+            .try_for_each(|(file, waml)| self.print_success(file, &self.targets(waml, files.len())))
+    }
+
+    fn find_violations(
+        &self,
+        world: &LocalInput,
+        known_targets: &KnownTargets,
+        count: usize,
+    ) -> Vec<Violation> {
         match &world.waml {
-            Ok(_) if !has_errors && self.output.is_data() => Ok(()),
-            Ok(waml) if !has_errors => self.print_success(waml),
-            _ => Err(CliError::rejected()),
+            Err(rejection) => rejection.violations.clone(),
+            Ok(waml) => {
+                // A section under a name that no target can have is checked too.
+                let full_waml = Arc::new((**waml).clone().with_misnamed_targets());
+                let targets = self.targets(&full_waml, count);
+                let of_targets = targets
+                    .iter()
+                    .flat_map(|target| of_target(&full_waml, target, world, known_targets));
+                distinct(of_targets.chain(waml.violations.clone()))
+            }
         }
     }
 
-    fn targets(&self, waml: &Waml) -> Vec<TargetName> {
+    /// Finds what is wrong with the WAMLs of a repository as a set, where all are checked.
+    fn find_set_violations(&self, wamls: &[&Arc<Waml>]) -> Vec<Violation> {
+        let source = &self.local.source;
+        if source.file.is_some() || source.app.name().is_some() {
+            return Vec::new();
+        }
+        let places = wamls.iter().map(|waml| (waml.app.clone(), place_of(waml)));
+        let problems = RepositoryApps::here().files().problems().to_vec();
+        problems.into_iter().chain(find_duplicates(places)).collect()
+    }
+
+    /// Returns the targets to check; of one among several apps the named target only if it has that.
+    fn targets(&self, waml: &Waml, count: usize) -> Vec<TargetName> {
         match &self.target {
+            Some(target) if count > 1 && waml.lacks(target) => Vec::new(),
             Some(target) => vec![target.clone()],
             None => waml.targets().into_iter().cloned().collect(),
         }
     }
 
-    fn print_success(&self, waml: &Waml) -> CommandOutcome {
-        let targets: Vec<String> = self.targets(waml).iter().map(ToString::to_string).collect();
-        let file = self.local.source.file.display();
+    fn print_success(&self, file: &Path, targets: &[TargetName]) -> CommandOutcome {
+        let targets: Vec<String> = targets.iter().map(ToString::to_string).collect();
+        let file = file.display();
         let for_targets = if targets.is_empty() {
             ", but has no target under `deploy`".to_owned()
         } else {

@@ -22,6 +22,7 @@ use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::local;
 use crate::cli::names::act_path;
 use crate::cli::output::{self, Format};
+use crate::cli::repository_apps::AppChoiceArg;
 use crate::cluster::connection::client::ClusterConnection;
 use crate::cluster::connection::settings::ClusterAccess;
 use crate::cluster::secret_objects::{SecretObjectKind, get_object};
@@ -53,6 +54,8 @@ pub(in crate::cli) struct StoreArgs {
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) templates: Option<PathBuf>,
     #[command(flatten)]
+    pub(in crate::cli) app: AppChoiceArg,
+    #[command(flatten)]
     selector: RepositorySelector,
     #[command(flatten)]
     pub(in crate::cli) server: ServiceEndpoint,
@@ -79,9 +82,10 @@ impl TargetSettings {
     /// Reads the settings of a target from the WAML of the working folder.
     pub(in crate::cli) fn read(
         target: &TargetName,
+        app: &AppChoiceArg,
         templates: Option<&Path>,
     ) -> Result<Self, CliError> {
-        let waml = context::waml()?;
+        let waml = context::waml_of(app)?;
         if !waml.targets().contains(&target) {
             let names: Vec<&str> = waml.targets().into_iter().map(TargetName::as_str).collect();
             let hint = suggest::hint(target.as_str(), names);
@@ -127,7 +131,8 @@ impl StoreArgs {
         &self,
         target: &TargetName,
     ) -> Result<VaultLocation, CliError> {
-        let (cluster, location) = self.locate(target, &context::waml()?.app.namespace).await?;
+        let (cluster, location) =
+            self.locate(target, &context::waml_of(&self.app)?.app.namespace).await?;
         match location {
             StoreLocation::Vault(vault) => Ok(vault),
             StoreLocation::External(store) => {
@@ -145,7 +150,7 @@ impl StoreArgs {
         &self,
         target: &TargetName,
     ) -> Result<TargetSecrets, CliError> {
-        let settings = TargetSettings::read(target, self.templates.as_deref())?;
+        let settings = TargetSettings::read(target, &self.app, self.templates.as_deref())?;
         self.open_store(settings).await
     }
 
@@ -243,7 +248,7 @@ impl StoreArgs {
             StoreKind::ClusterSecretStore => SecretObjectKind::ClusterSecretStore,
             StoreKind::SecretStore => SecretObjectKind::SecretStore,
         };
-        let namespace = context::waml()?.app.namespace.clone();
+        let namespace = context::waml_of(&self.app)?.app.namespace.clone();
         let object = get_object(connection, kind, namespace.as_str(), &store.name).await;
         let object = object.map_err(|error| {
             CliError::io(format!("the cluster of the context {context}: {error}"))

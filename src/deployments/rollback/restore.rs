@@ -121,6 +121,7 @@ pub(super) fn build_note(
         tag: request.release.tag.clone(),
         repository: request.release.repository.clone(),
         repository_number,
+        app_name: request.release.app.clone(),
         commit: request.release.commit.clone(),
         actor: request.actor.clone(),
         reason: rollback.reason.clone(),

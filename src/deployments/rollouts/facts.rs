@@ -16,6 +16,7 @@ use crate::model::app_instance::AppInstance;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{CommitSha, DeployId, TargetName};
 use crate::model::live_history::AppFolders;
+use crate::model::release::Release;
 use crate::model::removal::RemovalRecord;
 use crate::rollout::facts::{
     DeploymentFact, GateAnswer, GateOutcome, LiveFact, RolloutFacts, TargetFacts,
@@ -263,7 +264,8 @@ impl Deployments {
         let (repository, git_ref) = (&rollout.repository, &rollout.origin.git_ref);
         let read = async {
             let commit = self.forge.commit_of(repository, git_ref).await?;
-            self.read_waml(repository, &record.release.commit).await?;
+            let release = Release { repository: repository.clone(), ..record.release.clone() };
+            self.read_release_waml(&release).await?;
             Ok(commit)
         };
         // While the code host does not answer, the deployments themselves wait for it.

@@ -191,7 +191,7 @@ mod tests {
         let (repository, tag) = ("acme/shop".parse().unwrap(), "v2".parse().unwrap());
         let request = DeploymentRequest {
             forge_id: 7,
-            release: Release { repository, commit: commit.clone(), tag },
+            release: Release { repository, app: None, commit: commit.clone(), tag },
             target: "prod".parse().unwrap(),
             git_ref: "main".to_owned(),
             actor: "ann".to_owned(),

@@ -166,6 +166,7 @@ mod tests {
         let ids = (id("r-20261121-054812123-0a1b2c"), id("r-20261121-054812123-0a1b2d"));
         let release = Release {
             repository: RepoName::parse("acme/web").unwrap(),
+            app: None,
             commit: CommitSha::parse("ab".repeat(20)).unwrap(),
             tag: ImageTag::parse("v2").unwrap(),
         };

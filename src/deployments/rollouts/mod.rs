@@ -29,7 +29,7 @@ mod trigger; // rollouts that a deployment of the code host starts
 use jiff::Timestamp;
 
 use crate::deployments::BackendError;
-use crate::model::id::{AppKey, ImageTag, RepoName, RolloutId, RolloutName, TargetName};
+use crate::model::id::{AppKey, AppName, ImageTag, RepoName, RolloutId, RolloutName, TargetName};
 use crate::model::release::Release;
 use crate::pipeline::rollout_plan::{RolloutOptions, RolloutSelection, SelectionFault};
 use crate::rollout::acts::ActRefusal;
@@ -45,6 +45,8 @@ pub use crate::store::{RolloutFilter, RolloutOrigin};
 pub struct RolloutRequest {
     /// The service's repository.
     pub repository: RepoName,
+    /// The app, where the repository has several.
+    pub app: Option<AppName>,
     /// The branch, tag or commit whose WAML is deployed.
     pub git_ref: String,
     /// The image tag.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::deployments::Deployments;
+use crate::deployments::app_files::{WamlError, WamlText};
 use crate::deployments::outcome::{DeployError, Remedy};
 use crate::deployments::rollouts::{PreparedRollout, RolloutError, RolloutRequest, RolloutSteps};
 use crate::forge::error::ForgeError;
@@ -21,10 +22,11 @@ impl Deployments {
         &self,
         request: RolloutRequest,
     ) -> Result<PreparedRollout, RolloutError> {
-        let RolloutRequest { repository, git_ref, tag, steps, on_overlap, reason } = request;
+        let RolloutRequest { repository, app, git_ref, tag, steps, on_overlap, reason } = request;
         let commit = self.forge.commit_of(&repository, &git_ref).await?;
-        let release = Release { repository, commit, tag };
-        let (bytes, waml) = self.read_rollout_waml(&release).await?;
+        let text = self.read_waml(&repository, app.as_ref(), &commit).await?;
+        let release = Release { repository, app: text.app.clone(), commit, tag };
+        let (bytes, waml) = self.read_rollout_waml(text).await?;
         let (plan, name) = match steps {
             RolloutSteps::Plan(plan) => {
                 plan.check()?;
@@ -49,12 +51,11 @@ impl Deployments {
     }
 
     /// Reads the WAML of a release.
-    async fn read_rollout_waml(&self, release: &Release) -> Result<(Vec<u8>, Waml), RolloutError> {
-        let bytes = self.read_waml(&release.repository, &release.commit).await?;
-        let (deployments, text) = (self.clone(), bytes.clone());
+    async fn read_rollout_waml(&self, text: WamlText) -> Result<(Vec<u8>, Waml), RolloutError> {
+        let WamlText { path, bytes, .. } = text.clone();
+        let deployments = self.clone();
         let waml = self.cpu_pool.run_blocking(move || deployments.parse(&text)).await?;
-        let waml =
-            waml.map_err(|rejection| RolloutError::Waml(describe(&rejection, &self.waml.path)))?;
+        let waml = waml.map_err(|rejection| RolloutError::Waml(describe(&rejection, &path)))?;
         Ok((bytes, waml))
     }
 
@@ -147,6 +148,15 @@ impl From<ForgeError> for RolloutError {
             return Self::Unknown(error.to_string());
         }
         DeployError::from(error).into()
+    }
+}
+
+impl From<WamlError> for RolloutError {
+    fn from(error: WamlError) -> Self {
+        match error {
+            WamlError::Forge(error) => error.into(),
+            WamlError::App { message, missing: _ } => Self::Unknown(message),
+        }
     }
 }
 

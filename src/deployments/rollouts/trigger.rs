@@ -96,13 +96,14 @@ impl Deployments {
 
     async fn start_requested_rollout(&self, trigger: &RolloutTrigger) -> Result<(), RolloutError> {
         let RolloutTrigger { release, rollout, description, actor, .. } = trigger;
-        let Release { repository, commit, tag } = release.clone();
+        let Release { repository, app, commit, tag } = release.clone();
         let reason = match description.trim() {
             "" => format!("deployment {} of {repository} asks for it", trigger.forge_id),
             text => text.to_owned(),
         };
         let request = RolloutRequest {
             repository,
+            app,
             git_ref: commit.to_string(),
             tag,
             steps: steps_of(rollout.clone()),

@@ -8,12 +8,12 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use crate::git::message::{
-    DEPLOY_ID, FLEET, FLEET_DEPLOY_ID, REMOVAL_ID, REPOSITORY_NUMBER, ROLLBACK_ID,
+    APP_NAME, DEPLOY_ID, FLEET, FLEET_DEPLOY_ID, REMOVAL_ID, REPOSITORY_NUMBER, ROLLBACK_ID,
 };
 use crate::model::commit_record::{CommitRecord, PastDeployment, time_of};
 use crate::model::deployment::Pushed;
 use crate::model::event::GHOST;
-use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
+use crate::model::id::{AppKey, AppName, CommitSha, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::removal::{RemovalEnd, RemovalRecord, RemovedObjects};
 use crate::model::revision::Digest;
@@ -26,6 +26,8 @@ pub struct RevisionTrailers {
     pub tag: Option<ImageTag>,
     /// The service's repository.
     pub repository: Option<RepoName>,
+    /// The app, where the repository has several.
+    pub app_name: Option<AppName>,
     /// The commit that its WAML was read at.
     pub commit: Option<CommitSha>,
     /// The actor of the deployment.
@@ -46,6 +48,7 @@ pub(in crate::git) fn read_deployment(message: &str) -> Option<(DeployId, Revisi
     let trailers = RevisionTrailers {
         tag: tag(subject),
         repository: trailer(message, "Repository").and_then(|text| text.parse().ok()),
+        app_name: trailer(message, APP_NAME).and_then(|text| text.parse().ok()),
         commit: trailer(message, "Commit").and_then(|text| text.parse().ok()),
         actor: text("Actor"),
         template: text("Template"),
@@ -130,6 +133,7 @@ fn read_pushed(
         target: parse(target)?,
         release: Release {
             repository: parse(&text("Repository"))?,
+            app: trailer(message, APP_NAME).map(parse).transpose()?,
             commit: parse(&text("Commit"))?,
             tag: parse(tag)?,
         },
@@ -226,6 +230,7 @@ mod tests {
             tag: "1.10".parse().unwrap(),
             repository: "weave-lab/my-app".parse().unwrap(),
             repository_number: Some(7),
+            app_name: Some("worker".parse().unwrap()),
             commit: "a".repeat(40).parse().unwrap(),
             actor: "alice".into(),
             template: "backend-default@latest".into(),
@@ -289,6 +294,7 @@ mod tests {
             tag: "1.10".parse().unwrap(),
             repository: "weave-lab/my-app".parse().unwrap(),
             repository_number: Some(7),
+            app_name: Some("worker".parse().unwrap()),
             commit: "a".repeat(40).parse().unwrap(),
             actor: "alice".into(),
             reason: "it was slow on Mondays".into(),
@@ -307,6 +313,7 @@ mod tests {
         );
         assert_eq!(rollback.reason, "it was slow on Mondays");
         assert_eq!(deployment.repository_number, Some(7));
+        assert_eq!(deployment.release.app, note.app_name);
     }
 
     #[test]

@@ -111,8 +111,10 @@ pub struct PendingRelease {
 
 impl PendingReleases {
     pub(in crate::git) fn announce(&self, release: &Release) -> PendingRelease {
+        // All apps of a repository come with one release.
+        let release = Release { app: None, ..release.clone() };
         *lock(&self.0.counts).entry(release.clone()).or_default() += 1;
-        PendingRelease { coming: self.clone(), release: release.clone() }
+        PendingRelease { coming: self.clone(), release }
     }
 
     /// Wakes the waiting writer: a job has arrived.

@@ -6,7 +6,9 @@ use serde::Serialize;
 use super::StateChange;
 use crate::model::deployment::{ClusterPhase, Contact, Deployment, ForgeState, Pushed, StageTime};
 use crate::model::event::DeploymentRequest;
-use crate::model::id::{CommitSha, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName};
+use crate::model::id::{
+    AppName, CommitSha, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName,
+};
 use crate::model::release::Release;
 use crate::model::revision::Digest;
 use crate::model::status::one_line;
@@ -36,6 +38,8 @@ pub(super) struct Record<'a> {
     target: &'a TargetName,
     production: bool,
     repository: &'a RepoName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    app_name: Option<&'a AppName>,
     commit: &'a CommitSha,
     #[serde(rename = "ref")]
     git_ref: String,
@@ -145,7 +149,7 @@ impl<'a> Record<'a> {
         let StateChange { deployment, state, phase, open_phase: _, sentence, seq, at: _ } = change;
         let DeploymentRequest {
             forge_id,
-            release: Release { repository, commit, tag },
+            release: Release { repository, app: app_name, commit, tag },
             target,
             git_ref,
             actor,
@@ -166,6 +170,7 @@ impl<'a> Record<'a> {
             target,
             production: *production,
             repository,
+            app_name: app_name.as_ref(),
             commit,
             git_ref: text(git_ref),
             tag,
@@ -212,6 +217,8 @@ impl<'a> PlanResult<'a> {
             rollback: _,
             rollout: _,
             fleet: _,
+            all_apps: _,
+            parent: _,
             hand_edit: _,
             template,
             templates_commit,

@@ -211,7 +211,7 @@ impl Outbox {
         let Some(sink) = &self.sinks.slack else {
             return Ok(Attempt::with_nothing("Slack is not configured"));
         };
-        let contact = self.store.last_contact(&news.repository).await?;
+        let contact = self.store.last_contact_of(&news.repository, &news.app).await?;
         let team = contact.as_ref().and_then(|contact| contact.slack.as_deref());
         let message = RolloutMessage {
             news,

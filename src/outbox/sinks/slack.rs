@@ -17,6 +17,7 @@ use crate::model::deployment::{Contact, Deployment, ForgeState, State};
 use crate::model::event::Recipient;
 use crate::model::id::DeployId;
 use crate::model::notice::Sink;
+use crate::model::release::Release;
 use crate::notify::message::{
     self, LastGoodRelease, Links, MessageAudience, News, NewsKind, SlackPerson, Stamp,
     Undeliverable,
@@ -48,6 +49,9 @@ const SEARCH_LIMIT: u32 = 50;
 /// later than this.
 const SEARCH_DELAY: Duration = Duration::from_secs(30);
 
+/// The reason why a deployment of all apps has no message.
+const OF_APPS: &str = "the deployments of its apps have messages of their own";
+
 pub(super) type SlackOutcome = Result<Delivered, DeliveryFailure>;
 
 impl Sinks {
@@ -59,6 +63,10 @@ impl Sinks {
             return Ok(nothing_to_send("a newer message about the canary replaced it"));
         }
         let deployment = self.deployment(message).await?;
+        if deployment.all_apps {
+            return Ok(nothing_to_send(OF_APPS));
+        }
+        let waml = self.deployments.waml_path(deployment.request.release.app.as_ref());
         let contact = self.contact(&deployment).await?;
         let successes = contact.as_ref().is_some_and(|contact| contact.successes);
         let canary_messages = self.told_canary(sink, message).await?;
@@ -119,7 +127,7 @@ impl Sinks {
             Err(error) => return error_outcome(&error, now),
         };
         let reader = MessageAudience::Team(team_channel.filter(|_| !sink.slack.is_bot()));
-        let news = self.news(message, &deployment, (kind, reader, person)).await?;
+        let news = self.news(message, &deployment, (kind, reader, person), &waml).await?;
         let news = News { canaries, ..news };
         send_news(sink, message, &places, broadcast, news, now).await
     }
@@ -139,6 +147,10 @@ impl Sinks {
             return Ok(nothing_to_send("notify.slack.direct_messages is off"));
         }
         let deployment = self.deployment(message).await?;
+        if deployment.all_apps {
+            return Ok(nothing_to_send(OF_APPS));
+        }
+        let waml = self.deployments.waml_path(deployment.request.release.app.as_ref());
         let person = match self.find_person(sink, &deployment, now).await {
             Ok(person) => person,
             Err(error) => return error_outcome(&error, now),
@@ -146,7 +158,8 @@ impl Sinks {
         let Some(user) = person.slack.clone() else {
             return Ok(Delivered::Nothing(format!("{} was not found on Slack", person.name)));
         };
-        let news = self.news(message, &deployment, (kind, MessageAudience::Person, person)).await?;
+        let news = (kind, MessageAudience::Person, person);
+        let news = self.news(message, &deployment, news, &waml).await?;
         let place =
             Destination { address: SlackAddress::Person(user), thread: None, undeliverable: None };
         send_news(sink, message, &[place], true, news, now).await
@@ -166,7 +179,8 @@ impl Sinks {
         if deployment.contact.is_some() {
             return Ok(deployment.contact.clone());
         }
-        self.deployments.store.last_contact(&deployment.request.release.repository).await
+        let Release { repository, app, .. } = &deployment.request.release;
+        self.deployments.store.last_contact(repository, app.as_ref()).await
     }
 
     pub(super) async fn news<'a>(
@@ -174,6 +188,7 @@ impl Sinks {
         message: &OutboxMessage,
         deployment: &'a Deployment,
         (kind, reader, person): (NewsKind, MessageAudience<'a>, SlackPerson),
+        waml: &'a str,
     ) -> Result<News<'a>, StoreError> {
         let clusters = self.deployments.clusters_of(&deployment.request.target);
         let target = clusters.first().and_then(|cluster| self.deployments.clusters.find(cluster));
@@ -185,7 +200,7 @@ impl Sinks {
             links: Links {
                 pages: &self.deployments.external_url,
                 forge: self.deployments.forge_url.as_deref(),
-                waml: &self.deployments.waml.path,
+                waml,
             },
             last_good: self.last_good(deployment).await?,
             undo: self.undo(deployment).await?,

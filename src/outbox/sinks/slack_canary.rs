@@ -28,7 +28,9 @@ impl Sinks {
         };
         let news = (NewsKind::Canary, MessageAudience::Team(None), person);
         let undeliverable = posted.undeliverable.clone();
-        let news = News { canaries, undeliverable, ..self.news(message, deployment, news).await? };
+        let waml = self.deployments.waml_path(deployment.request.release.app.as_ref());
+        let news =
+            News { canaries, undeliverable, ..self.news(message, deployment, news, &waml).await? };
         update(sink, posted, &message::compose_message(&news), now).await
     }
 

@@ -167,6 +167,7 @@ fn sample(name: &str, file: &TemplateFile, violations: &mut Vec<Violation>) -> O
     }
     let release = Release {
         repository: RepoName::parse(format!("local/{}", waml.app.slug)).ok()?,
+        app: None,
         commit: CommitSha::parse("0".repeat(40)).ok()?,
         tag: ImageTag::parse("sample").ok()?,
     };

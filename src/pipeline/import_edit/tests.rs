@@ -36,6 +36,7 @@ fn input(text: &str) -> Input {
         fleet: None,
         release: Release {
             repository: RepoName::parse("acme/shop").unwrap(),
+            app: None,
             commit: CommitSha::parse("a".repeat(40)).unwrap(),
             tag: ImageTag::parse("v1").unwrap(),
         },

@@ -27,9 +27,9 @@ pub fn release(
     let has_digest =
         |deployment: &&Deployment| deployment.pushed.as_ref().map(|p| &p.digest) == digest.as_ref();
     if let Some(deployment) = succeeded.iter().find(has_digest).or_else(|| succeeded.first()) {
-        let Release { repository: _, commit, tag } = deployment.request.release.clone();
-        let release =
-            Release { repository: default_release.repository.clone(), commit, tag: tag.clone() };
+        let Release { repository: _, app, commit, tag } = deployment.request.release.clone();
+        let repository = default_release.repository.clone();
+        let release = Release { repository, app, commit, tag: tag.clone() };
         return (release, Some(tag));
     }
     let tag = files::read_back(live).and_then(|files| {

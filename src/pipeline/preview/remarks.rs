@@ -71,6 +71,15 @@ pub(super) fn remarks(violations: &[SharedViolation<'_>], file: &str) -> Vec<Rem
     remarks.take(MAX).collect()
 }
 
+/// Lists the findings at lines of any of a repository's WAMLs.
+pub(super) fn of_files(violations: &[SharedViolation<'_>]) -> Vec<Remark> {
+    let of_file = |shared: &SharedViolation<'_>| {
+        let file = shared.violation.position.as_ref()?.file.clone();
+        remark(shared, &file)
+    };
+    violations.iter().filter_map(of_file).take(MAX).collect()
+}
+
 fn remark(shared: &SharedViolation<'_>, file: &str) -> Option<Remark> {
     let SharedViolation { violation, targets } = shared;
     let is_in_commit = |file_name: &str| file_name == file || violation.is_in_extra_file();

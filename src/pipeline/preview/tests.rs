@@ -39,6 +39,7 @@ fn waml(text: &str) -> Arc<Waml> {
 fn release(tag: &str) -> Release {
     Release {
         repository: RepoName::parse("acme/shop").unwrap(),
+        app: None,
         commit: CommitSha::parse("a".repeat(40)).unwrap(),
         tag: ImageTag::parse(tag).unwrap(),
     }

@@ -19,6 +19,8 @@ const NOTES: usize = 30;
 const MESSAGE: usize = 400;
 /// The limit of the text, below 65,535; in bytes, of which there are more than characters.
 const ROOM: usize = 60_000;
+/// The limit of the title over several apps, in characters.
+const TITLE: usize = 250;
 
 /// Describes a preview for the check run.
 pub fn describe_preview(preview: &Preview) -> PreviewText {
@@ -46,6 +48,55 @@ pub fn unreadable(file: &str, rejection: &Rejection) -> PreviewText {
         summary: limit_length(out),
         text: None,
         remarks: remarks::remarks(&violations, file),
+    }
+}
+
+/// Writes the text for the WAMLs of a repository that cannot be deployed together.
+pub fn unusable_set(rejection: &Rejection) -> PreviewText {
+    let violations = rejection.violations.iter();
+    let shared = |violation| SharedViolation { violation, targets: vec!["every target"] };
+    let violations: Vec<SharedViolation<'_>> = violations.map(shared).collect();
+    let mut out = "A deployment of all apps would be refused.\n".to_owned();
+    list(&violations, &mut out);
+    PreviewText {
+        verdict: PreviewVerdict::Failure,
+        title: count(rejection.errors(), "violation"),
+        summary: limit_length(out),
+        text: None,
+        remarks: remarks::of_files(&violations),
+    }
+}
+
+/// Writes the text for an app whose WAML has another path now.
+pub fn moved(from: &str, to: &str) -> PreviewText {
+    let text = format!("The app of {} is in {} now.", code(from), code(to));
+    short(PreviewVerdict::Neutral, "moved", &text)
+}
+
+/// Joins the texts about several apps, each under its title, into one within the limits: each has its share of the room.
+pub fn combine(sections: &[(String, PreviewText)]) -> PreviewText {
+    let texts: Vec<&PreviewText> = sections.iter().map(|(_, text)| text).collect();
+    let has = |verdict| texts.iter().any(|text| text.verdict == verdict);
+    let verdict = [PreviewVerdict::Failure, PreviewVerdict::UnderWay, PreviewVerdict::Success]
+        .into_iter()
+        .find(|verdict| has(*verdict))
+        .unwrap_or(PreviewVerdict::Neutral);
+    let titles = sections.iter().map(|(name, text)| format!("{name}: {}", text.title));
+    let title = titles.collect::<Vec<_>>().join("; ");
+    let room = ROOM / sections.len().max(1);
+    let section = |(name, text): (&String, &str)| {
+        let heading = format!("## {}\n\n", escape(name));
+        heading.clone() + &limit_to(text.to_owned(), room.saturating_sub(heading.len() + 60))
+    };
+    let summaries = sections.iter().map(|(name, text)| section((name, &text.summary)));
+    let details = sections.iter().filter_map(|(name, text)| Some((name, text.text.as_deref()?)));
+    let details: Vec<String> = details.map(section).collect();
+    PreviewText {
+        verdict,
+        title: truncate_chars(&title, TITLE).into_owned(),
+        summary: summaries.collect::<Vec<_>>().join("\n"),
+        text: (!details.is_empty()).then(|| details.join("\n")),
+        remarks: texts.iter().flat_map(|text| text.remarks.clone()).take(remarks::MAX).collect(),
     }
 }
 
@@ -265,10 +316,15 @@ fn list_left_targets(left: &RemainingTargets, base: &str, out: &mut String) {
 
 /// Cuts the whole text: every part has its own limit, and this one is for unforeseen cases.
 fn limit_length(text: String) -> String {
-    if text.len() <= ROOM {
+    limit_to(text, ROOM)
+}
+
+/// Cuts a text at the end of a line.
+fn limit_to(text: String, room: usize) -> String {
+    if text.len() <= room {
         return text;
     }
-    let mut end = ROOM;
+    let mut end = room;
     while !text.is_char_boundary(end) {
         end -= 1;
     }

@@ -102,6 +102,9 @@ pub const RULES: &[Rule] = rules! {
     "unique" Error Reading;
         "No list has two entries of the same name.";
         "how layers are merged: docs/waml.md";
+    "apps" Error Reading;
+        "Each file of a repository with several apps has a legal name, and is of an app of its own.";
+        "several apps in one repository: docs/waml.md";
     "template" Error Choosing;
         "The template and its version exist.";
         "the set of templates";

@@ -66,6 +66,7 @@ fn plan_with(text: &str, facts: &Facts) -> Result<RenderedManifests, Rejection> 
         fleet: None,
         release: Release {
             repository: RepoName::parse("o/a").unwrap(),
+            app: None,
             commit: CommitSha::parse("0".repeat(40)).unwrap(),
             tag: ImageTag::parse("1").unwrap(),
         },

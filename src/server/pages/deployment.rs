@@ -34,7 +34,7 @@ pub(crate) struct DeploymentStory {
     pub(crate) deployment: Deployment,
     /// All messages about it, sent or not.
     pub(crate) notifications: Vec<Notification>,
-    /// Its parts on the clusters of a fleet.
+    /// Its parts: on the clusters of a fleet, or one for each of several apps.
     pub(crate) parts: Vec<Deployment>,
     /// The destinations of links.
     pub(crate) places: CodeHostLinks,
@@ -93,7 +93,8 @@ struct Page {
     received: RelativeTime,
     finished: Option<RelativeTime>,
     waiting: Option<Waiting>,
-    clusters: Vec<ClusterRow>,
+    parts: Vec<PartRow>,
+    parts_title: &'static str,
     errors: Vec<Complaint>,
     errors_left_out: usize,
     warnings_left_out: usize,
@@ -120,9 +121,9 @@ struct LogLine {
     text: Vec<Part>,
 }
 
-/// A cluster of a fleet, and how the deployment stands there.
-struct ClusterRow {
-    cluster: String,
+/// A cluster of a fleet, or one of several apps, and how the deployment stands there.
+struct PartRow {
+    name: String,
     id: String,
     state: &'static str,
     look: &'static str,
@@ -272,7 +273,8 @@ pub(crate) fn page(
         received: words::moment(deployment.received_at),
         finished: deployment.finished_at.map(words::moment),
         waiting: Waiting::find(&deployment),
-        clusters: parts.into_iter().map(cluster_row).collect(),
+        parts: parts.into_iter().map(part_row).collect(),
+        parts_title: if deployment.all_apps { "Apps" } else { "Clusters" },
         errors_title: words::count(titles.0, "violation"),
         warnings_title: words::count(titles.1, "warning"),
         errors,
@@ -303,9 +305,12 @@ fn app_path(deployment: &Deployment) -> Option<String> {
     Some(format!("/apps/{}/{app}", deployment.request.target))
 }
 
-fn cluster_row(part: Deployment) -> ClusterRow {
-    ClusterRow {
-        cluster: part.request.target.into(),
+fn part_row(part: Deployment) -> PartRow {
+    PartRow {
+        name: match part.request.release.app.filter(|_| part.parent.is_some()) {
+            Some(app) => app.into(),
+            None => part.request.target.into(),
+        },
         id: part.id.into(),
         state: part.state.as_str(),
         look: words::pick_css_class(part.state),

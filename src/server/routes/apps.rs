@@ -285,9 +285,10 @@ impl AppDetail {
 
 impl LiveRevision {
     fn new(revision: HistoryEntry, rollback: Option<Deployment>) -> Self {
-        let HistoryEntry { id, tag, commit, at, actor, .. } = revision;
+        let HistoryEntry { id, app_name, tag, commit, at, actor, .. } = revision;
         Self {
             revision: id.into(),
+            app_name: app_name.map(String::from),
             tag: tag.map(String::from),
             commit: commit.map(String::from),
             at,
@@ -332,6 +333,7 @@ impl From<HistoryEntry> for RevisionSummary {
             id,
             tree,
             live,
+            app_name: _,
             tag,
             commit,
             repository,

@@ -4,8 +4,9 @@ use axum::Json;
 use axum::http::StatusCode;
 
 use crate::api::deployments::{
-    CancelRequest, ClusterPart, DeployAnswer, DeployRequest, DeploymentDetail, DeploymentLog,
-    DeploymentPage, DeploymentPicture, DeploymentSummary, LogLine, RollbackSummary, StatusSummary,
+    AppPart, CancelRequest, ClusterPart, DeployAnswer, DeployRequest, DeploymentDetail,
+    DeploymentLog, DeploymentPage, DeploymentPicture, DeploymentSummary, LogLine, RollbackSummary,
+    StatusSummary,
 };
 use crate::deployments::CodeHost;
 use crate::deployments::create::{CreateError, CreatedDeployment, DeploymentToCreate};
@@ -16,7 +17,7 @@ use crate::model::change::Change;
 use crate::model::deployment::{Deployment, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::github_deployment::RequiredChecks;
-use crate::model::id::{DeployId, IdError, ImageTag, RepoName, TargetName};
+use crate::model::id::{AppName, DeployId, IdError, ImageTag, RepoName, TargetName};
 use crate::model::person::IdentityError;
 use crate::model::release::Release;
 use crate::model::removal::reason;
@@ -63,11 +64,13 @@ pub(crate) async fn get(
     call.authorize(Scope::Read, call.caller.resource_of(&deployment)).await?;
     let changes = deployments.changes(&deployment).await;
     let parts = deployments.store.fleet_parts(&id).await.map_err(|error| unavailable(&error))?;
+    let apps = deployments.apps_of(&deployment).await.map_err(|error| unavailable(&error))?;
     let canary =
         deployments.store.canary_samples(&id).await.map_err(|error| unavailable(&error))?;
     let detail = DeploymentDetail::new(deployment, statuses, deployments.page_of(&id), changes);
     let clusters = parts.into_iter().map(Into::into).collect();
-    Ok(Json(DeploymentDetail { clusters, canary, ..detail }))
+    let apps = apps.into_iter().map(Into::into).collect();
+    Ok(Json(DeploymentDetail { clusters, apps, canary, ..detail }))
 }
 
 /// Shows the log of one deployment, oldest entry first.
@@ -130,6 +133,7 @@ fn read(body: DeployRequest, actor: &str) -> Result<DeploymentToCreate, String> 
         git_ref,
         tag,
         target,
+        app_name,
         description,
         required_contexts,
         require_all_contexts,
@@ -141,6 +145,7 @@ fn read(body: DeployRequest, actor: &str) -> Result<DeploymentToCreate, String> 
     let description = description.chars().filter(|c| !c.is_control());
     Ok(DeploymentToCreate {
         repository: RepoName::parse(repository).map_err(id_error("repository"))?,
+        app: app_name.map(AppName::parse).transpose().map_err(id_error("app_name"))?,
         git_ref,
         tag: ImageTag::parse(tag).map_err(id_error("tag"))?,
         target: TargetName::parse(target).map_err(id_error("target"))?,
@@ -249,6 +254,7 @@ impl DeploymentDetail {
         Self {
             summary: deployment.into(),
             clusters: Vec::new(),
+            apps: Vec::new(),
             stages,
             intervals: marks.intervals(),
             violations_left_out: violations.left_out(),
@@ -264,10 +270,15 @@ impl DeploymentDetail {
 }
 
 impl DeploymentPicture {
-    /// Makes the picture from the record, and those of its parts.
-    pub(super) fn new(deployment: Deployment, parts: Vec<Deployment>) -> Self {
+    /// Makes the picture from the record, those of its parts, and those of its apps.
+    pub(super) fn new(
+        deployment: Deployment,
+        parts: Vec<Deployment>,
+        apps: Vec<Deployment>,
+    ) -> Self {
         let clusters = parts.into_iter().map(Into::into).collect();
-        Self { stages: deployment.stages.clone(), summary: deployment.into(), clusters }
+        let apps = apps.into_iter().map(Into::into).collect();
+        Self { stages: deployment.stages.clone(), summary: deployment.into(), clusters, apps }
     }
 }
 
@@ -281,6 +292,20 @@ impl From<Deployment> for ClusterPart {
             waiting: part.waiting,
             address: part.address,
             commit: part.pushed.map(|pushed| pushed.commit.into()),
+        }
+    }
+}
+
+impl From<Deployment> for AppPart {
+    fn from(part: Deployment) -> Self {
+        let Deployment { id, request, app, state, summary, address, .. } = part;
+        Self {
+            app_name: request.release.app.map(String::from).unwrap_or_default(),
+            app: app.map(|app| app.to_string()),
+            deployment: id.into(),
+            state,
+            summary,
+            address,
         }
     }
 }
@@ -306,6 +331,8 @@ impl From<Deployment> for DeploymentSummary {
             rollback,
             rollout,
             fleet,
+            all_apps,
+            parent,
             hand_edit: _,
             template,
             templates_commit,
@@ -327,11 +354,14 @@ impl From<Deployment> for DeploymentSummary {
             identity: _,
             requested_at: _,
         } = request;
-        let Release { repository, commit, tag } = release;
+        let Release { repository, app: app_name, commit, tag } = release;
         Self {
             id: id.into(),
             state,
             app: app.map(|app| app.to_string()),
+            app_name: app_name.map(String::from),
+            all_apps,
+            parent: parent.map(String::from),
             target: target.into(),
             repository: repository.into(),
             commit: commit.into(),

@@ -306,7 +306,9 @@ impl StreamSubject {
                     (record.state.is_final(), call.caller.resource_of(&record));
                 let parts = call.deployments().store.fleet_parts(id).await;
                 let parts = parts.map_err(|error| unavailable(&error))?;
-                let picture = DeploymentPicture::new(record, parts);
+                let apps = call.deployments().apps_of(&record).await;
+                let apps = apps.map_err(|error| unavailable(&error))?;
+                let picture = DeploymentPicture::new(record, parts, apps);
                 Ok(VersionedPicture::new("deployment", &picture, is_final, vec![resource]))
             }
             Self::Rollout(id) => {

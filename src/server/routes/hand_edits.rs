@@ -8,7 +8,7 @@ use crate::api::hand_edits::{
 use crate::deployments::import_edit::{EditImportError, EditImportInput, ImportedEdit};
 use crate::model::app_instance::AppInstance;
 use crate::model::callers::Scope;
-use crate::model::id::DeployId;
+use crate::model::id::{AppName, DeployId};
 use crate::pipeline::import_edit::{EditImport, ImportedField, LeftField};
 use crate::server::call::{AuthenticatedRequest, PathParam, Payload, unprocessable};
 use crate::server::problem::{Problem, ProblemKind};
@@ -20,11 +20,13 @@ pub(super) async fn import(
     body: Result<Payload<EditImportRequest>, Problem>,
 ) -> Result<Json<EditImportAnswer>, Problem> {
     call.authorize(Scope::Read, &instance).await?;
-    let Payload(EditImportRequest { waml, manifests, deployment }) = body?;
+    let Payload(EditImportRequest { waml, app_name, manifests, deployment }) = body?;
     let deployment = deployment.map(DeployId::parse).transpose();
     let deployment = deployment.map_err(|error| unprocessable(error.to_string()))?;
+    let app = app_name.map(AppName::parse).transpose();
+    let app = app.map_err(|error| unprocessable(error.to_string()))?;
     let text = waml.clone();
-    let request = EditImportInput { waml, manifests, deployment };
+    let request = EditImportInput { waml, app, manifests, deployment };
     match call.deployments().import_edit(&instance, request).await {
         Ok(imported) => Ok(Json(imported.into())),
         Err(EditImportError::Refused(rejection)) => Ok(Json(EditImportAnswer {

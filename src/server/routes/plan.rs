@@ -5,7 +5,7 @@ use axum::Json;
 use crate::api::plans::{self, ClusterPlan, PlanAnswer, PlanOutcome};
 use crate::deployments::dry_run::{CommitSelector, DryRunError, DryRunInput, Plan};
 use crate::model::callers::Scope;
-use crate::model::id::{AppKey, CommitSha, IdError, ImageTag, RepoName, TargetName};
+use crate::model::id::{AppKey, AppName, CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::pipeline::dry_run::{DryRun, DryRunOutcome};
 use crate::server::auth::Resource;
 use crate::server::call::{AuthenticatedRequest, Payload, unprocessable};
@@ -33,7 +33,8 @@ pub(super) async fn plan(
 }
 
 fn read(body: plans::PlanRequest) -> Result<DryRunInput, String> {
-    let plans::PlanRequest { repository, target, tag, commit, git_ref, waml, manifests } = body;
+    let plans::PlanRequest { repository, app_name, target, tag, commit, git_ref, waml, manifests } =
+        body;
     let text = |error: IdError| error.to_string();
     let at = match (commit, git_ref) {
         (Some(_), Some(_)) => return Err("say `commit` or `ref`, and not both".to_owned()),
@@ -48,6 +49,7 @@ fn read(body: plans::PlanRequest) -> Result<DryRunInput, String> {
     };
     Ok(DryRunInput {
         repository: RepoName::parse(repository).map_err(text)?,
+        app: app_name.map(AppName::parse).transpose().map_err(text)?,
         target: TargetName::parse(target).map_err(text)?,
         tag: tag.map(ImageTag::parse).transpose().map_err(text)?,
         at,

@@ -152,7 +152,7 @@ impl From<RollbackCandidate> for RollbackVersion {
     fn from(version: RollbackCandidate) -> Self {
         let RollbackCandidate { id, release, by } = version;
         let (repository, commit, tag) = release
-            .map(|Release { repository, commit, tag }| (repository, commit, tag))
+            .map(|Release { repository, app: _, commit, tag }| (repository, commit, tag))
             .map_or((None, None, None), |(a, b, c)| (Some(a), Some(b), Some(c)));
         let (actor, at) = by.map_or((None, None), |(actor, at)| (Some(actor), Some(at)));
         Self {

@@ -6,3 +6,4 @@ mod local; // where the service has the repositories
 mod rollouts; // bart rollout
 mod traffic; // bart traffic
 mod hand_edits; // bart import-edit
+mod several_apps; // several apps in one repository

@@ -106,7 +106,9 @@ pub(super) fn contents(
     let none = || Answer::refusal(404, &format!("No commit found for the ref {git_ref}"));
     let sha = repo.found(git_ref).ok_or_else(none)?;
     let path = rest[1..].join("/");
-    let bytes = repo.commits[&sha].files.get(&path).ok_or_else(Answer::not_found)?;
+    let Some(bytes) = repo.commits[&sha].files.get(&path) else {
+        return folder(&repo.commits[&sha].files, &path);
+    };
     let tag = self::sha(&format!("{bytes:?}"));
     let answer = if call.header("accept").is_some_and(|accept| accept.contains("raw")) {
         Answer { status: 200, headers: Vec::new(), body: bytes.clone() }
@@ -115,6 +117,26 @@ pub(super) fn contents(
         Answer::json(200, &file_json(&path, &tag, bytes))
     };
     Ok(answer.with("etag", format!("\"{tag}\"")))
+}
+
+/// The same where the path is a folder: its files and folders, at most a thousand.
+fn folder(files: &BTreeMap<String, Vec<u8>>, path: &str) -> Answered {
+    let below = |file: &String| file.strip_prefix(path)?.strip_prefix('/').map(str::to_owned);
+    let mut entries = BTreeMap::new();
+    for rest in files.keys().filter_map(below) {
+        match rest.split_once('/') {
+            Some((folder, _)) => entries.insert(folder.to_owned(), "dir"),
+            None => entries.insert(rest, "file"),
+        };
+    }
+    if entries.is_empty() {
+        return Err(Answer::not_found());
+    }
+    let entry = |(name, kind): (String, &str)| json!({"type": kind, "name": name, "path": format!("{path}/{name}"), "size": 0});
+    Ok(Answer::json(
+        200,
+        &Json::from(entries.into_iter().take(1000).map(entry).collect::<Vec<_>>()),
+    ))
 }
 
 /// `PUT /repos/O/R/contents/PATH`: one that was changed meanwhile is refused.

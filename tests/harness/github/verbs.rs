@@ -55,6 +55,15 @@ impl Repository<'_> {
         add_commit(&mut self.world.state(), self.id, branch, &changes)
     }
 
+    /// A commit on `main` that moves a file; its sha.
+    pub(crate) fn moves(&self, from: &str, to: &str) -> String {
+        let mut state = self.world.state();
+        let tip = state.repo(self.id).branches["main"].clone();
+        let bytes = state.repo(self.id).commits[&tip].files[from].clone();
+        let text = String::from_utf8(bytes).unwrap();
+        add_commit(&mut state, self.id, "main", &[(from, None), (to, Some(text.as_str()))])
+    }
+
     /// Somebody creates a deployment of the tip of `main`, and its event goes where events go now;
     /// its number. If it is delivered, the service has answered when this returns.
     pub(crate) async fn deploys(&self, target: &str, tag: &str) -> i64 {

@@ -87,7 +87,7 @@ impl<'a> CreationTarget<'a> {
         release: &ReleaseToDeploy<'_>,
         target: &TargetName,
     ) -> Result<FollowedDeployment, CliError> {
-        let ReleaseToDeploy { repository, git_ref, tag, description, contexts, .. } = *release;
+        let ReleaseToDeploy { repository, git_ref, app, tag, description, contexts, .. } = *release;
         let (forge_id, id) = match self {
             Self::GitHub(github) => (github.create(release, target).await?, None),
             Self::Service(server) => {
@@ -96,6 +96,7 @@ impl<'a> CreationTarget<'a> {
                     git_ref: git_ref.to_owned(),
                     tag: tag.to_string(),
                     target: target.to_string(),
+                    app_name: app.map(ToString::to_string),
                     description: Some(description.to_owned()),
                     required_contexts: contexts.unwrap_or_default().to_vec(),
                     require_all_contexts: contexts.is_none(),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::progress::Phase;
-use crate::api::deployments::{ClusterPart, DeploymentPage, DeploymentSummary};
+use super::progress::{Phase, ProgressPart};
+use crate::api::deployments::{DeploymentPage, DeploymentSummary};
 use crate::cli::client::ServiceEndpoint;
 use crate::cli::error::{CliError, CliErrorKind};
 use crate::model::deployment::{StageTime, State};
@@ -30,8 +30,8 @@ pub(super) struct FollowedDeployment {
     pub(super) id: Option<String>,
 }
 
-/// The phase of a deployment, by its place in the list, and the clusters of a fleet.
-pub(super) type FollowUpdate = (usize, Phase, Vec<ClusterPart>);
+/// The phase of a deployment, by its place in the list, and its parts: the clusters of a fleet, or several apps.
+pub(super) type FollowUpdate = (usize, Phase, Vec<ProgressPart>);
 
 /// Follows all deployments; sends their phases until all have ended.
 pub(super) fn follow_all(
@@ -104,14 +104,12 @@ async fn watch(
     place: usize,
     send: mpsc::Sender<FollowUpdate>,
 ) {
-    let mut clusters = Vec::new();
-    let send_phase = |phase, clusters| send.send((place, phase, clusters));
+    let mut parts: Vec<ProgressPart> = Vec::new();
+    let send_phase = |phase, parts| send.send((place, phase, parts));
     let Ok(id) = DeployId::parse(id.as_str()) else {
-        let _gone = send_phase(
-            Phase::Lost(format!("the service sent an invalid deploy id: {id}")),
-            clusters,
-        )
-        .await;
+        let _gone =
+            send_phase(Phase::Lost(format!("the service sent an invalid deploy id: {id}")), parts)
+                .await;
         return;
     };
     let mut following = server.follow(&id);
@@ -122,14 +120,16 @@ async fn watch(
         };
         let phase = match event {
             Ok(Some(picture)) => {
-                clusters = picture.clusters;
+                let apps = picture.apps.into_iter().map(ProgressPart::of_app);
+                let clusters = picture.clusters.into_iter().map(ProgressPart::of_cluster);
+                parts = clusters.chain(apps).collect();
                 phase(picture.summary.value, &picture.stages)
             }
             Ok(None) => Phase::Lost("the service ended the stream of events".to_owned()),
             Err(error) => Phase::Lost(error.whole()),
         };
         let over = phase.is_over();
-        let _gone = send_phase(phase, clusters.clone()).await;
+        let _gone = send_phase(phase, parts.clone()).await;
         if over {
             return;
         }

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use crate::cli::client;
 use crate::cli::error::CliError;
 use crate::model::github_deployment::GitHubDeployment;
-use crate::model::id::{ImageTag, RepoName, TargetName};
+use crate::model::id::{AppName, ImageTag, RepoName, TargetName};
 use crate::support::clock;
 
 /// A GitHub with the developer's token.
@@ -29,6 +29,8 @@ const EXPIRED: &str =
 pub(super) struct ReleaseToDeploy<'a> {
     pub(super) repository: &'a RepoName,
     pub(super) git_ref: &'a str,
+    /// The app, where the repository has several; all of them where it is absent.
+    pub(super) app: Option<&'a AppName>,
     pub(super) tag: &'a ImageTag,
     pub(super) description: &'a str,
     /// The checks that must have succeeded; `None` means all checks of the commit.
@@ -63,6 +65,7 @@ impl GitHubSession {
         let deployment = GitHubDeployment {
             git_ref: release.git_ref,
             target,
+            app: release.app,
             tag: release.tag,
             description: release.description,
             production: production(release.production, target)?,
@@ -213,6 +216,7 @@ mod tests {
         let deployment = GitHubDeployment {
             git_ref: "main",
             target: &TargetName::parse("prod-1").unwrap(),
+            app: None,
             tag: &ImageTag::parse("1.0").unwrap(),
             description: "",
             production: false,

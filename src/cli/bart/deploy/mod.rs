@@ -18,14 +18,14 @@ use self::create::{CreationTarget, Set};
 use self::follow::FollowedDeployment;
 use self::github::{GitHubSession, ReleaseToDeploy};
 use self::progress::{Phase, Progress, TargetRow};
-use crate::cli::bart::deploy::worktree::Tree;
+use crate::cli::bart::deploy::worktree::{Tree, TreeWaml};
 use clap::Args;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::deployments::{DeploymentDetail, DeploymentPage};
 use crate::cli::client::ServiceEndpoint;
-use crate::cli::context::{self, RepositorySelector, ServiceArgs, WAML_FILE};
+use crate::cli::context::{self, RepositorySelector, ServiceArgs};
 use crate::cli::diagnostics::{self, SourceTexts};
 use crate::cli::error::{CliError, CliErrorKind, CommandOutcome};
 use crate::cli::host::Host;
@@ -35,10 +35,11 @@ use crate::cli::table::{Column, table};
 use crate::cli::times;
 use crate::cli::verbatim::Verbatim;
 use crate::model::deployment::State;
-use crate::model::id::{ImageTag, RepoName, TargetName};
+use crate::model::id::{AppName, ImageTag, RepoName, TargetName};
 use crate::model::violation::Severity;
 use crate::support::clock::Clock;
 use crate::support::text::refuse_invisible;
+use crate::waml::Waml;
 
 /// The targets that GitHub calls production environments, unless the command says others.
 const PRODUCTION: &str = "prod*";
@@ -50,7 +51,8 @@ const FRAME: Duration = Duration::from_millis(120);
 /// bart creates a GitHub Deployment for each target with your own GitHub token; the service receives it as GitHub's
 /// event. If the service's code host is local, bart creates the deployment there directly. It deploys the commit that
 /// is checked out in the working folder, or the one that --ref names. A WAML that no service would accept is refused
-/// before anything is created, with regard to what the service's targets offer. Violations that depend on templates,
+/// before anything is created, with regard to what the service's targets offer. Of a repository with several apps all are
+/// deployed, each where its WAML has the target, unless --app names one. Violations that depend on templates,
 /// which may be others than those in bart, are warnings; with --templates they are errors.
 ///
 /// `GH_TOKEN` and `GITHUB_TOKEN` are used for github.com, and for the GitHub of the git remote or of your login. For
@@ -65,6 +67,7 @@ Examples:
   bart deploy 1.0 prod-cluster-1 prod-cluster-2 --description 'fixes the checkout'
   bart deploy 1.0 prod-cluster-1 --ref v1.0 --require-context build
   bart deploy 1.0 dev --no-wait --output json
+  bart deploy 1.0 dev --app worker              one of several apps of the repository
 
 Exit code 0 when every deployment succeeded (with --no-wait: was created), 1 when one failed, was superseded,
 cancelled or refused, 2 when one could not be created or followed, 130 after Ctrl-C.")]
@@ -101,6 +104,10 @@ pub(super) struct Deploy {
     /// Skip the check on this machine
     #[arg(long)]
     no_check: bool,
+    /// The app, where the repository has several: the name of its file under `.weave/` without the ending, or its slug.
+    /// Default: all of them
+    #[arg(long, value_name = "NAME")]
+    app: Option<String>,
     #[command(flatten)]
     selector: RepositorySelector,
     #[command(flatten)]
@@ -151,6 +158,8 @@ pub(super) struct ReleaseOnTarget {
     pub(super) commit: String,
     pub(super) target: TargetName,
     pub(super) repository: RepoName,
+    /// The app, where the repository has several.
+    pub(super) app: Option<AppName>,
     /// The reason, for people.
     pub(super) description: String,
 }
@@ -161,7 +170,7 @@ pub(super) async fn deploy_release(
     wait: Option<Duration>,
     service: ServiceArgs,
 ) -> CommandOutcome {
-    let ReleaseOnTarget { tag, commit, target, repository, description } = release;
+    let ReleaseOnTarget { tag, commit, target, repository, app, description } = release;
     let deploy = Deploy {
         tag,
         targets: vec![target],
@@ -174,6 +183,7 @@ pub(super) async fn deploy_release(
         timeout: wait.unwrap_or_default(),
         templates: None,
         no_check: false,
+        app: app.map(String::from),
         selector: RepositorySelector::of(repository),
         service,
     };
@@ -195,6 +205,7 @@ impl Deploy {
         let release = ReleaseToDeploy {
             repository: &repository,
             git_ref: &tree.git_ref,
+            app: tree.app.as_ref(),
             tag: &self.tag,
             description: self.description.trim(),
             contexts: (!self.require_all_contexts).then_some(self.require_context.as_slice()),
@@ -213,20 +224,32 @@ impl Deploy {
 
     /// Reads the commit, and checks its WAML as far as this machine can.
     fn read_checked_tree(&self, known_targets: &KnownTargets) -> Result<Tree, CliError> {
-        let tree = worktree::read_tree(&context::folder()?, self.git_ref.as_deref())?;
-        if let Some(waml) = tree.waml.as_ref().filter(|_| !self.no_check) {
-            preflight::check(
-                (waml, &tree.extra_files),
-                &self.targets,
-                self.templates.as_deref(),
-                known_targets,
-                self.service.output,
-            )?;
+        let (folder, app) = (context::folder()?, self.app.as_deref());
+        let tree = worktree::read_tree(&folder, self.git_ref.as_deref(), app)?;
+        for waml in tree.wamls.iter().filter(|_| !self.no_check) {
+            let targets = self.targets_of(waml, &tree);
+            let templates = self.templates.as_deref();
+            preflight::check(waml, &targets, templates, known_targets, self.service.output)?;
+        }
+        if tree.wamls.len() > 1 && !self.service.output.is_data() {
+            let paths: Vec<&str> = tree.wamls.iter().map(|waml| waml.path.as_str()).collect();
+            let apps =
+                format!("all {} apps are deployed, each to the targets that it has", paths.len());
+            output::note(&output::note_line(format!("{apps}: {}", paths.join(", "))));
         }
         for warning in &tree.warnings {
             output::warning(warning);
         }
         Ok(tree)
+    }
+
+    /// Returns the targets to check a WAML for: of several apps each is deployed only where its WAML has the target.
+    fn targets_of(&self, waml: &TreeWaml, tree: &Tree) -> Vec<TargetName> {
+        let parsed = Waml::parse(&waml.path, &waml.bytes).ok().filter(|_| tree.wamls.len() > 1);
+        let is_deployed = |target: &&TargetName| {
+            parsed.as_ref().is_none_or(|waml| waml.targets().contains(target))
+        };
+        self.targets.iter().filter(is_deployed).cloned().collect()
     }
 
     async fn follow(
@@ -269,11 +292,11 @@ impl Deploy {
                 return Ok(());
             }
             tokio::select! {
-                Some((place, phase, clusters)) = news.recv() => {
+                Some((place, phase, parts)) = news.recv() => {
                     if let Some(row) = rows.get_mut(place) {
                         row.phase = phase;
                         // The last word of one that was lost has none.
-                        if !clusters.is_empty() { row.clusters = clusters; }
+                        if !parts.is_empty() { row.parts = parts; }
                     }
                 }
                 _ = frames.tick(), if progress.is_live() => {}
@@ -324,7 +347,7 @@ fn row(followed: &FollowedDeployment) -> TargetRow {
         state: State::Queued,
         doing: String::new(),
     });
-    TargetRow { target: followed.target.clone(), phase, clusters: Vec::new() }
+    TargetRow { target: followed.target.clone(), phase, parts: Vec::new() }
 }
 
 /// Returns the id, the state and the summary of a deployment, as far as they are known.
@@ -367,8 +390,8 @@ fn reasons(outcome: &Became, tree: &Tree) -> String {
         return String::new();
     }
     let mut sources = SourceTexts::default();
-    if let Some(bytes) = &tree.waml {
-        sources.add(WAML_FILE, String::from_utf8_lossy(bytes));
+    for TreeWaml { path, bytes, .. } in &tree.wamls {
+        sources.add(path, String::from_utf8_lossy(bytes));
     }
     let (target, id) = (&outcome.target, &detail.summary.id);
     let mut violations = diagnostics::render(&detail.violations, &sources);

@@ -5,10 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::api::rollbacks::{HoldList, HoldSummary};
-use crate::cli::bart::deploy::worktree::Tree;
+use crate::cli::bart::deploy::worktree::{Tree, TreeWaml};
 use crate::cli::bart::validate;
 use crate::cli::client::ServiceEndpoint;
-use crate::cli::context::WAML_FILE;
 use crate::cli::diagnostics::{self, SourceTexts};
 use crate::cli::error::CommandOutcome;
 use crate::cli::extra_files;
@@ -19,7 +18,6 @@ use crate::cli::times::TimeFormatter;
 use crate::model::id::TargetName;
 use crate::model::violation::{Rejection, Severity, Violation, distinct, sort};
 use crate::waml::Waml;
-use crate::waml::extra_files::ExtraFiles;
 
 /// The name of the rule that a template exists.
 const TEMPLATE: &str = "template";
@@ -32,20 +30,21 @@ const TARGET: &str = "target";
 /// that come from templates and their defaults are warnings, and a WAML that names another template is checked only as
 /// far as possible without one. Prints all violations of a WAML that would be refused.
 pub(super) fn check(
-    (bytes, files): (&[u8], &ExtraFiles),
+    waml: &TreeWaml,
     targets: &[TargetName],
     templates: Option<&Path>,
     known_targets: &KnownTargets,
     format: Format,
 ) -> CommandOutcome {
+    let TreeWaml { path, bytes, extra_files: files } = waml;
     let mut sources = SourceTexts::default();
-    sources.add(WAML_FILE, String::from_utf8_lossy(bytes));
+    sources.add(path, String::from_utf8_lossy(bytes));
     let compiled = local::templates(templates, &mut sources, format)?;
-    let waml = local::parse(WAML_FILE, bytes, &compiled, known_targets).map(|waml| {
+    let waml = local::parse(path, bytes, &compiled, known_targets).map(|waml| {
         extra_files::put_in(Arc::unwrap_or_clone(waml), files.clone(), &mut sources).into()
     });
     let world = LocalInput { waml, templates: compiled, sources };
-    let (mut violations, doubts) = match Waml::parse(WAML_FILE, bytes) {
+    let (mut violations, doubts) = match Waml::parse(path, bytes) {
         Ok(_) => find_violations(&world, targets, templates.is_some(), known_targets),
         Err(certain) => find_unnamed_violations(&world, &certain, templates.is_some()),
     };
@@ -146,11 +145,16 @@ fn downgrade(violation: Violation) -> Option<Violation> {
 /// Prints the holds on the targets. If the WAML is not on this machine or the service does not answer, it prints
 /// nothing: the service checks holds itself.
 pub(super) async fn tell_holds(server: &ServiceEndpoint, tree: &Tree, targets: &[TargetName]) {
-    let waml = tree.waml.as_ref().and_then(|bytes| Waml::parse(WAML_FILE, bytes).ok());
-    let Some(app) = waml.map(|waml| waml.app.to_string()) else { return };
+    let app_of = |waml: &TreeWaml| Some(Waml::parse(&waml.path, &waml.bytes).ok()?.app.to_string());
+    let apps: Vec<String> = tree.wamls.iter().filter_map(app_of).collect();
+    if apps.is_empty() {
+        return;
+    }
     // One request for all targets: nothing is created before its answer.
     let Ok(HoldList { holds }) = server.get("/api/v1/holds", &[]).await else { return };
-    output::note(&hold_notes(&holds, &app, targets, TimeFormatter::system()));
+    for app in apps {
+        output::note(&hold_notes(&holds, &app, targets, TimeFormatter::system()));
+    }
 }
 
 /// Returns the notes about holds of the app, in the order of the targets. Pure.
@@ -179,20 +183,20 @@ fn note(hold: &HoldSummary, times: TimeFormatter) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::context::WAML_FILE;
     use crate::cli::times::TimeStyle;
+    use crate::waml::extra_files::ExtraFiles;
 
     const WAML: &str = include_str!("../../../../tests/pipeline/example/waml.yaml");
 
     fn passes(waml: &str, target: &str, templates: Option<&Path>) -> bool {
         let targets = [TargetName::parse(target).unwrap()];
-        check(
-            (waml.as_bytes(), &ExtraFiles::default()),
-            &targets,
-            templates,
-            &KnownTargets::unknown("a test"),
-            Format::Text,
-        )
-        .is_ok()
+        let waml = TreeWaml {
+            path: WAML_FILE.to_owned(),
+            bytes: waml.as_bytes().to_vec(),
+            extra_files: ExtraFiles::default(),
+        };
+        check(&waml, &targets, templates, &KnownTargets::unknown("a test"), Format::Text).is_ok()
     }
 
     #[test]

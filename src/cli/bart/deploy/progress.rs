@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anstyle::Style;
 
-use crate::api::deployments::ClusterPart;
+use crate::api::deployments::{AppPart, ClusterPart};
 use crate::cli::deployment;
 use crate::cli::live_lines::{LiveLines, StyledLine};
 use crate::cli::output::{self, BAD, BOLD, DIM, GOOD, NOTE};
@@ -16,8 +16,32 @@ use crate::model::deployment::State;
 pub(super) struct TargetRow {
     pub(super) target: String,
     pub(super) phase: Phase,
-    /// The clusters of a fleet.
-    pub(super) clusters: Vec<ClusterPart>,
+    /// The clusters of a fleet, or several apps.
+    pub(super) parts: Vec<ProgressPart>,
+}
+
+/// A part of a deployment, and how it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ProgressPart {
+    name: String,
+    /// The words before the name in a log: `on ` a cluster.
+    before: &'static str,
+    state: State,
+    summary: String,
+}
+
+impl ProgressPart {
+    /// Takes the part on a cluster of a fleet.
+    pub(super) fn of_cluster(part: ClusterPart) -> Self {
+        let ClusterPart { cluster: name, state, summary, .. } = part;
+        Self { name, before: "on ", state, summary }
+    }
+
+    /// Takes the part of one of several apps.
+    pub(super) fn of_app(part: AppPart) -> Self {
+        let AppPart { app_name: name, state, summary, .. } = part;
+        Self { name, before: "", state, summary }
+    }
 }
 
 /// The phase of a deployment.
@@ -44,15 +68,15 @@ impl Phase {
 pub(super) struct Progress {
     lines: LiveLines,
     printed: Vec<Option<Phase>>,
-    /// The lines of clusters that were printed.
-    printed_clusters: BTreeMap<(String, String), String>,
+    /// The lines of parts that were printed.
+    printed_parts: BTreeMap<(String, String), String>,
 }
 
 impl Progress {
     /// Makes the progress for standard error.
     pub(super) fn new() -> Self {
-        let printed_clusters = BTreeMap::new();
-        Self { lines: LiveLines::new(), printed: Vec::new(), printed_clusters }
+        let printed_parts = BTreeMap::new();
+        Self { lines: LiveLines::new(), printed: Vec::new(), printed_parts }
     }
 
     /// Returns whether it is redrawn in place, so that it must be shown repeatedly.
@@ -69,12 +93,12 @@ impl Progress {
         }
         self.printed.resize(rows.len(), None);
         for (row, printed) in rows.iter().zip(&mut self.printed) {
-            for part in &row.clusters {
-                let key = (row.target.clone(), part.cluster.clone());
-                let line = plain_cluster(row, part);
-                if self.printed_clusters.get(&key) != Some(&line) {
+            for part in &row.parts {
+                let key = (row.target.clone(), part.name.clone());
+                let line = plain_part(row, part);
+                if self.printed_parts.get(&key) != Some(&line) {
                     output::note(&line);
-                    self.printed_clusters.insert(key, line);
+                    self.printed_parts.insert(key, line);
                 }
             }
             if printed.as_ref() != Some(&row.phase) {
@@ -89,31 +113,31 @@ impl Progress {
 fn lines(rows: &[TargetRow], spinner: &str, seconds: f64) -> Vec<StyledLine> {
     let names = rows.iter().map(|row| row.target.chars().count()).max().unwrap_or(0);
     let of_row = |row: &TargetRow| {
-        let clusters = row.clusters.iter().map(|part| cluster_line(part, &row.clusters));
-        std::iter::once(line(row, names, spinner, seconds)).chain(clusters).collect::<Vec<_>>()
+        let parts = row.parts.iter().map(|part| part_line(part, &row.parts));
+        std::iter::once(line(row, names, spinner, seconds)).chain(parts).collect::<Vec<_>>()
     };
     rows.iter().flat_map(of_row).collect()
 }
 
-/// Returns the line of a fleet's cluster, below that of its fleet.
-fn cluster_line(part: &ClusterPart, parts: &[ClusterPart]) -> StyledLine {
-    let ClusterPart { cluster, state, summary, .. } = part;
-    let names = parts.iter().map(|part| part.cluster.chars().count()).max().unwrap_or(0);
+/// Returns the line of a part, below that of its deployment.
+fn part_line(part: &ProgressPart, parts: &[ProgressPart]) -> StyledLine {
+    let ProgressPart { name, state, summary, .. } = part;
+    let names = parts.iter().map(|part| part.name.chars().count()).max().unwrap_or(0);
     vec![
-        (Style::new(), format!("    {cluster:<names$}  ")),
+        (Style::new(), format!("    {name:<names$}  ")),
         (deployment::colour(*state), format!("{:<11}  ", state.as_str())),
         (DIM, summary.clone()),
     ]
 }
 
 /// Returns the same for a log.
-fn plain_cluster(row: &TargetRow, part: &ClusterPart) -> String {
-    let ClusterPart { cluster, state, summary, .. } = part;
-    format!("{}: on {cluster}: {}, {summary}\n", row.target, state.as_str())
+fn plain_part(row: &TargetRow, part: &ProgressPart) -> String {
+    let ProgressPart { name, before, state, summary } = part;
+    format!("{}: {before}{name}: {}, {summary}\n", row.target, state.as_str())
 }
 
 fn line(row: &TargetRow, names: usize, spinner: &str, seconds: f64) -> StyledLine {
-    let TargetRow { target, phase, clusters: _ } = row;
+    let TargetRow { target, phase, parts: _ } = row;
     let target = (BOLD, format!(" {target:<names$}  "));
     let ((style, sign), (colour, word), detail) = match phase {
         Phase::Asked => {
@@ -135,7 +159,7 @@ fn line(row: &TargetRow, names: usize, spinner: &str, seconds: f64) -> StyledLin
 
 /// Returns a line for a log.
 fn plain(row: &TargetRow, seconds: f64) -> String {
-    let TargetRow { target, phase, clusters: _ } = row;
+    let TargetRow { target, phase, parts: _ } = row;
     match phase {
         Phase::Asked => format!("{target}: created\n"),
         Phase::Going { id, state, doing } => {
@@ -160,11 +184,8 @@ mod tests {
     }
 
     fn rows() -> Vec<TargetRow> {
-        let row = |target: &str, phase| TargetRow {
-            target: target.to_owned(),
-            phase,
-            clusters: Vec::new(),
-        };
+        let row =
+            |target: &str, phase| TargetRow { target: target.to_owned(), phase, parts: Vec::new() };
         let id = "20261121-054812123-3f9a2c".to_owned();
         vec![
             row(
@@ -199,20 +220,17 @@ mod tests {
     }
 
     #[test]
-    fn every_cluster_of_a_fleet_has_its_line_below() {
-        let part = |cluster: &str, state, summary: &str| ClusterPart {
-            cluster: cluster.to_owned(),
-            deployment: "20261121-054812124-3f9a2c".to_owned(),
+    fn every_cluster_of_a_fleet_and_every_app_has_its_line_below() {
+        let part = |before: &'static str, name: &str, state, summary: &str| ProgressPart {
+            name: name.to_owned(),
+            before,
             state,
             summary: summary.to_owned(),
-            waiting: None,
-            address: None,
-            commit: None,
         };
         let mut rows = rows();
-        rows[1].clusters = vec![
-            part("eu-1", State::Succeeded, "all pods are there and serve"),
-            part("us-west", State::Progressing, "2 of 5 updated"),
+        rows[1].parts = vec![
+            part("on ", "eu-1", State::Succeeded, "all pods are there and serve"),
+            part("on ", "us-west", State::Progressing, "2 of 5 updated"),
         ];
         let lines = split_plain_lines(&frame(&rows, 0, 0, 100, 3.2));
         assert_eq!(
@@ -222,8 +240,10 @@ mod tests {
                 "    us-west  progressing  2 of 5 updated"
             ]
         );
-        let printed = plain_cluster(&rows[1], &rows[1].clusters[1]);
+        let printed = plain_part(&rows[1], &rows[1].parts[1]);
         assert_eq!(printed, "prod-1: on us-west: progressing, 2 of 5 updated\n");
+        let app = part("", "worker", State::Failed, "2 violations");
+        assert_eq!(plain_part(&rows[1], &app), "prod-1: worker: failed, 2 violations\n");
     }
 
     #[test]

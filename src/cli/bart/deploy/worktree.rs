@@ -8,7 +8,10 @@ use crate::cli::context::WAML_FILE;
 use crate::cli::error::CliError;
 use crate::cli::extra_files;
 use crate::cli::output::short;
+use crate::cli::repository_apps::choose_app;
+use crate::model::id::AppName;
 use crate::waml::Waml;
+use crate::waml::app_files::{AppChoice, AppFiles, app_of, folder_of};
 use crate::waml::extra_files::ExtraFiles;
 
 /// The largest number of branches that are searched: a repository has some hundred, and more would take too long.
@@ -19,18 +22,29 @@ const MAX_BRANCHES: usize = 500;
 pub(in crate::cli::bart) struct Tree {
     /// The ref for the code host: a commit's id, or the value of `--ref`.
     pub(in crate::cli::bart) git_ref: String,
-    /// The WAML of that commit, if the commit is on this machine.
-    pub(in crate::cli::bart) waml: Option<Vec<u8>>,
-    /// The files that the WAML names, as the commit has them.
-    pub(in crate::cli::bart) extra_files: ExtraFiles,
+    /// The app, where the repository has several and one was chosen.
+    pub(in crate::cli::bart) app: Option<AppName>,
+    /// The WAMLs of the deployed apps in that commit, if the commit is on this machine.
+    pub(in crate::cli::bart) wamls: Vec<TreeWaml>,
     /// Warnings for the person before the deployment.
     pub(in crate::cli::bart) warnings: Vec<String>,
 }
 
-/// Reads the working folder. A ref that is not on this machine is no error: the code host decides whether it exists.
+/// A WAML of the commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli::bart) struct TreeWaml {
+    /// Its path in the repository.
+    pub(in crate::cli::bart) path: String,
+    pub(in crate::cli::bart) bytes: Vec<u8>,
+    /// The files that it names, as the commit has them.
+    pub(in crate::cli::bart) extra_files: ExtraFiles,
+}
+
+/// Reads the working folder, for the app of that name or for all. A ref that is not on this machine is no error: the code host decides whether it exists.
 pub(in crate::cli::bart) fn read_tree(
     folder: &Path,
     git_ref: Option<&str>,
+    app: Option<&str>,
 ) -> Result<Tree, CliError> {
     let unknown = |reason: String| {
         CliError::usage(format!("which commit is to be deployed? {reason}"))
@@ -38,32 +52,44 @@ pub(in crate::cli::bart) fn read_tree(
     };
     let repository = Repository::discover(folder);
     match (repository, git_ref) {
-        (Ok(git), Some(git_ref)) => Ok(of_ref(&git, git_ref)),
-        (Ok(git), None) => of_head(&git).map_err(|error| unknown(error.message().to_owned())),
-        (Err(_), Some(git_ref)) => Ok(unknown_ref(git_ref)),
+        (Ok(git), Some(git_ref)) => of_ref(&git, git_ref, app),
+        (Ok(git), None) => {
+            let head = git.head().and_then(|head| head.peel_to_commit());
+            let head = head.map_err(|error| unknown(error.message().to_owned()))?;
+            let warnings = warnings_of(&git, &head, app);
+            let warnings = warnings.map_err(|error| unknown(error.message().to_owned()))?;
+            let tree = tree_of(&git, &head, head.id().to_string(), app)?;
+            Ok(Tree { warnings, ..tree })
+        }
+        (Err(_), Some(git_ref)) => unknown_ref(git_ref, app),
         (Err(_), None) => Err(unknown("the working folder is in no git repository".to_owned())),
     }
 }
 
-fn unknown_ref(git_ref: &str) -> Tree {
+fn unknown_ref(git_ref: &str, app: Option<&str>) -> Result<Tree, CliError> {
     let warnings =
         vec![format!("{git_ref} is not on this machine, so its {WAML_FILE} is not checked here")];
-    Tree { git_ref: git_ref.to_owned(), waml: None, extra_files: ExtraFiles::default(), warnings }
+    let app = app.map(AppName::parse).transpose();
+    let app = app.map_err(|error| CliError::usage(error.to_string()))?;
+    Ok(Tree { git_ref: git_ref.to_owned(), app, wamls: Vec::new(), warnings })
 }
 
 /// Resolves a branch, tag or commit on this machine; a remote's branch goes before a local one of the same name,
 /// because the code host has that one.
-fn of_ref(git: &Repository, git_ref: &str) -> Tree {
+fn of_ref(git: &Repository, git_ref: &str, app: Option<&str>) -> Result<Tree, CliError> {
     let names = [format!("refs/remotes/origin/{git_ref}"), git_ref.to_owned()];
     let commit =
         names.iter().find_map(|name| git.revparse_single(name).ok()?.peel_to_commit().ok());
-    let Some(commit) = commit else { return unknown_ref(git_ref) };
-    let (waml, extra_files) = waml_of(git, &commit);
-    Tree { git_ref: git_ref.to_owned(), waml, extra_files, warnings: Vec::new() }
+    let Some(commit) = commit else { return unknown_ref(git_ref, app) };
+    tree_of(git, &commit, git_ref.to_owned(), app)
 }
 
-fn of_head(git: &Repository) -> Result<Tree, git2::Error> {
-    let commit = git.head()?.peel_to_commit()?;
+/// Returns what the person should know of the commit that is checked out.
+fn warnings_of(
+    git: &Repository,
+    commit: &git2::Commit<'_>,
+    app: Option<&str>,
+) -> Result<Vec<String>, git2::Error> {
     let id = commit.id();
     let full_id = id.to_string();
     let short = short(&full_id);
@@ -73,8 +99,9 @@ fn of_head(git: &Repository) -> Result<Tree, git2::Error> {
     }
     match changed_files(git)?.as_slice() {
         [] => {}
-        files if files.iter().any(|file| file == WAML_FILE) => warnings.push(format!(
-            "{WAML_FILE} has changes that are not committed: {short} is deployed, without them"
+        files if changed_waml(files, app).is_some() => warnings.push(format!(
+            "{} has changes that are not committed: {short} is deployed, without them",
+            changed_waml(files, app).unwrap_or_default()
         )),
         files => warnings.push(format!(
             "{} {} not committed: {short} is deployed, without {}",
@@ -83,20 +110,71 @@ fn of_head(git: &Repository) -> Result<Tree, git2::Error> {
             if files.len() == 1 { "it" } else { "them" },
         )),
     }
-    let (waml, extra_files) = waml_of(git, &commit);
-    Ok(Tree { git_ref: full_id, waml, extra_files, warnings })
+    Ok(warnings)
 }
 
-/// Reads the WAML of a commit, and the files that it names.
-fn waml_of(git: &Repository, commit: &git2::Commit<'_>) -> (Option<Vec<u8>>, ExtraFiles) {
-    let read = || {
-        let id = commit.tree().ok()?.get_name(WAML_FILE)?.id();
-        Some(git.find_blob(id).ok()?.content().to_owned())
+/// Finds a changed file that is the app's WAML, or that of any app.
+fn changed_waml<'f>(files: &'f [String], app: Option<&str>) -> Option<&'f str> {
+    let is_waml = |file: &&String| {
+        app_of(WAML_FILE, file).is_some_and(|name| app.is_none_or(|app| name.as_str() == app))
     };
-    let bytes: Option<Vec<u8>> = read();
-    let waml = bytes.as_ref().and_then(|bytes| Waml::parse(WAML_FILE, bytes).ok());
+    files.iter().find(is_waml).map(String::as_str)
+}
+
+/// Reads the WAMLs of a commit: of the chosen app, or of all.
+fn tree_of(
+    git: &Repository,
+    commit: &git2::Commit<'_>,
+    git_ref: String,
+    app: Option<&str>,
+) -> Result<Tree, CliError> {
+    let files = files_of(git, commit);
+    let path_of = |app: &AppName| files.path_of(app);
+    let read = |path: &str| read_waml(git, commit, path);
+    let key_of = |app: &AppName| {
+        let waml = read(&path_of(app))?;
+        Some(Waml::parse(&waml.path, &waml.bytes).ok()?.app)
+    };
+    if files.apps().is_empty() {
+        // The code host says that there is none.
+        return Ok(Tree { git_ref, app: None, wamls: Vec::new(), warnings: Vec::new() });
+    }
+    let (app, paths) = match choose_app(&files, app, key_of)? {
+        AppChoice::Only => (None, vec![WAML_FILE.to_owned()]),
+        AppChoice::One(app) => (Some(app.clone()), vec![path_of(&app)]),
+        AppChoice::All(apps) => (None, apps.iter().map(path_of).collect()),
+    };
+    let wamls = paths.iter().filter_map(|path| read(path)).collect();
+    Ok(Tree { git_ref, app, wamls, warnings: Vec::new() })
+}
+
+fn files_of(git: &Repository, commit: &git2::Commit<'_>) -> AppFiles {
+    let tree = commit.tree().ok();
+    let is_file = |path: &str| {
+        let entry = tree.as_ref()?.get_path(Path::new(path)).ok()?;
+        (entry.kind() == Some(git2::ObjectType::Blob)).then_some(())
+    };
+    let folder = folder_of(WAML_FILE).and_then(|folder| {
+        let entry = tree.as_ref()?.get_path(Path::new(folder)).ok()?;
+        git.find_tree(entry.id()).ok()
+    });
+    let names: Vec<String> = folder
+        .iter()
+        .flat_map(git2::Tree::iter)
+        .filter(|entry| entry.kind() == Some(git2::ObjectType::Blob))
+        .filter_map(|entry| entry.name().ok().map(str::to_owned))
+        .collect();
+    let names = names.iter().map(String::as_str);
+    AppFiles::of_names(WAML_FILE, is_file(WAML_FILE).is_some(), names)
+}
+
+/// Reads a WAML of a commit, and the files that it names.
+fn read_waml(git: &Repository, commit: &git2::Commit<'_>, path: &str) -> Option<TreeWaml> {
+    let id = commit.tree().ok()?.get_path(Path::new(path)).ok()?.id();
+    let bytes = git.find_blob(id).ok()?.content().to_owned();
+    let waml = Waml::parse(path, &bytes).ok();
     let files = waml.map(|waml| extra_files::from_commit(&waml, git, commit));
-    (bytes, files.unwrap_or_default())
+    Some(TreeWaml { path: path.to_owned(), bytes, extra_files: files.unwrap_or_default() })
 }
 
 /// Returns whether a remote branch has the commit, as of the last fetch.
@@ -136,6 +214,11 @@ mod tests {
         (folder, git, id)
     }
 
+    fn text(tree: &Tree) -> &str {
+        let [waml] = tree.wamls.as_slice() else { panic!("{tree:?}") };
+        std::str::from_utf8(&waml.bytes).unwrap()
+    }
+
     fn commit(git: &Repository) -> Oid {
         let mut index = git.index().unwrap();
         index.add_all(["."], git2::IndexAddOption::DEFAULT, None).unwrap();
@@ -157,20 +240,20 @@ mod tests {
     #[test]
     fn the_commit_is_deployed_and_what_it_lacks_is_told() {
         let (folder, git, id) = repository();
-        let tree = read_tree(folder.path(), None).unwrap();
-        assert_eq!((tree.git_ref, tree.waml.unwrap()), (id.to_string(), b"first".to_vec()));
+        let tree = read_tree(folder.path(), None, None).unwrap();
+        assert_eq!((tree.git_ref.as_str(), text(&tree)), (id.to_string().as_str(), "first"));
         assert!(tree.warnings[0].contains("was not pushed yet"), "{:?}", tree.warnings);
         git.reference("refs/remotes/origin/main", id, true, "").unwrap();
-        assert_eq!(read_tree(folder.path(), None).unwrap().warnings, Vec::<String>::new());
+        assert_eq!(read_tree(folder.path(), None, None).unwrap().warnings, Vec::<String>::new());
         std::fs::write(folder.path().join("notes.txt"), "not followed").unwrap();
-        assert_eq!(read_tree(folder.path(), None).unwrap().warnings, Vec::<String>::new());
+        assert_eq!(read_tree(folder.path(), None, None).unwrap().warnings, Vec::<String>::new());
         std::fs::write(folder.path().join("main.rs"), "changed").unwrap();
-        let warnings = read_tree(folder.path(), None).unwrap().warnings;
+        let warnings = read_tree(folder.path(), None, None).unwrap().warnings;
         assert!(warnings[0].starts_with("1 file is not committed"), "{warnings:?}");
         std::fs::write(folder.path().join(WAML_FILE), "second").unwrap();
-        let tree = read_tree(folder.path(), None).unwrap();
+        let tree = read_tree(folder.path(), None, None).unwrap();
         assert!(tree.warnings[0].contains("without them"), "{:?}", tree.warnings);
-        assert_eq!(tree.waml.unwrap(), b"first", "the commit's counts");
+        assert_eq!(text(&tree), "first", "the commit's counts");
     }
 
     #[test]
@@ -180,21 +263,42 @@ mod tests {
         let second = commit(&git);
         git.reference("refs/remotes/origin/topic", first, true, "").unwrap();
         git.reference("refs/heads/topic", second, true, "").unwrap();
-        let waml = |git_ref: &str| read_tree(folder.path(), Some(git_ref)).unwrap().waml.unwrap();
-        assert_eq!(waml("topic"), b"first");
-        assert_eq!(waml(&second.to_string()), b"second");
-        let unknown = read_tree(folder.path(), Some("none")).unwrap();
-        assert_eq!((unknown.git_ref.as_str(), unknown.waml), ("none", None));
+        let waml = |git_ref: &str| {
+            text(&read_tree(folder.path(), Some(git_ref), None).unwrap()).to_owned()
+        };
+        assert_eq!(waml("topic"), "first");
+        assert_eq!(waml(&second.to_string()), "second");
+        let unknown = read_tree(folder.path(), Some("none"), None).unwrap();
+        assert_eq!((unknown.git_ref.as_str(), unknown.wamls), ("none", Vec::new()));
         assert!(unknown.warnings[0].contains("is not on this machine"), "{:?}", unknown.warnings);
+    }
+
+    #[test]
+    fn one_of_several_apps_is_chosen_and_all_without_a_name() {
+        let (folder, git, _) = repository();
+        std::fs::create_dir(folder.path().join(".weave")).unwrap();
+        std::fs::write(folder.path().join(".weave/worker.yaml"), "third").unwrap();
+        let id = commit(&git);
+        git.reference("refs/remotes/origin/main", id, true, "").unwrap();
+        let tree = read_tree(folder.path(), None, Some("worker")).unwrap();
+        assert_eq!((text(&tree), tree.app.as_ref().unwrap().as_str()), ("third", "worker"));
+        let all = read_tree(folder.path(), None, None).unwrap();
+        let paths: Vec<&str> = all.wamls.iter().map(|waml| waml.path.as_str()).collect();
+        assert_eq!((paths, all.app), (vec![WAML_FILE, ".weave/worker.yaml"], None));
+        let error = read_tree(folder.path(), None, Some("wokrer")).unwrap_err().whole();
+        assert!(error.contains("`.weave.yaml` and `worker`"), "{error}");
+        std::fs::write(folder.path().join(".weave/worker.yaml"), "other").unwrap();
+        let warnings = read_tree(folder.path(), None, Some("worker")).unwrap().warnings;
+        assert!(warnings[0].starts_with(".weave/worker.yaml has changes"), "{warnings:?}");
     }
 
     #[test]
     fn without_a_repository_a_ref_is_needed() {
         let folder = tempfile::tempdir().unwrap();
-        let message = read_tree(folder.path(), None).unwrap_err().to_string();
+        let message = read_tree(folder.path(), None, None).unwrap_err().to_string();
         assert!(message.contains("in no git repository"), "{message}");
-        assert!(read_tree(folder.path(), Some("main")).is_ok());
+        assert!(read_tree(folder.path(), Some("main"), None).is_ok());
         Repository::init(folder.path()).unwrap();
-        assert!(read_tree(folder.path(), None).is_err(), "no commit yet");
+        assert!(read_tree(folder.path(), None, None).is_err(), "no commit yet");
     }
 }

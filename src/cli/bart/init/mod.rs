@@ -17,8 +17,10 @@ use crate::cli::client::ServiceEndpoint;
 use crate::cli::context::{self, RepositorySelector, WAML_FILE};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BOLD, DIM, GOOD};
-use crate::model::id::{Namespace, Slug, TargetName};
+use crate::cli::repository_apps::RepositoryApps;
+use crate::model::id::{AppName, Namespace, Slug, TargetName};
 use crate::waml::Waml;
+use crate::waml::app_files::path_of;
 
 /// The most that is read of a file.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -34,6 +36,7 @@ const LONGEST_ANSWER: u64 = 1024;
 Examples:
   bart init
   bart init --yes --namespace devx --owner squad@example.com --target dev --target prod-cluster-1
+  bart init --app worker                        one more app of the repository
   bart init --print
 
 Exit codes: 0 written, 1 there is a file already, 2 something is not known or could not be read.")]
@@ -41,7 +44,10 @@ pub(super) struct InitArgs {
     /// The name for people. Default: the repository's
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// The name in Kubernetes. Default: made of the repository's
+    /// Write the file of one of several apps, `.weave/NAME.yaml`
+    #[arg(long, value_name = "NAME")]
+    app: Option<AppName>,
+    /// The name in Kubernetes. Default: made of the repository's, or that of --app
     #[arg(long)]
     slug: Option<Slug>,
     /// The namespace in every cluster. Default: made of the repository's owner
@@ -71,27 +77,41 @@ pub(super) struct InitArgs {
 impl InitArgs {
     pub(super) async fn run(self) -> CommandOutcome {
         let folder = context::folder()?;
-        if let Some(file) = context::waml_file().filter(|_| !self.print) {
-            let message = format!("there is a {} already", file.display());
-            return Err(CliError::refused(message).hint("`bart validate` checks it"));
+        let name = path_of(WAML_FILE, self.app.as_ref());
+        let apps = RepositoryApps::find().filter(|_| !self.print);
+        let taken = apps.as_ref().and_then(|apps| self.find_taken(apps, &name));
+        if let Some(file) = taken {
+            let hint = "`bart validate` checks it; for one more app of this repository: `bart init --app NAME`";
+            return Err(CliError::refused(format!("there is a {file} already")).hint(hint));
         }
         let first = self.fill(&folder).await?;
         let text = first.write();
-        Waml::parse(WAML_FILE, text.as_bytes()).map_err(|rejection| {
+        Waml::parse(&name, text.as_bytes()).map_err(|rejection| {
             CliError::usage(format!("the file would not be valid: {rejection}"))
         })?;
         if self.print {
             return output::document(&text);
         }
-        let path = folder.join(WAML_FILE);
+        let root = apps.as_ref().map_or(folder.as_path(), RepositoryApps::root);
+        let path = root.join(&name);
+        if let Some(parent) = path.parent().filter(|_| self.app.is_some()) {
+            fs::create_dir_all(parent).map_err(CliError::file("make", parent))?;
+        }
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
         let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
         written.map_err(CliError::file("write", &path))?;
         output::print(&format!(
-            "{GOOD}written{GOOD:#} {BOLD}{WAML_FILE}{BOLD:#} for {}/{}\n\n{DIM}read it, then: bart validate && git add {WAML_FILE} && git \
+            "{GOOD}written{GOOD:#} {BOLD}{name}{BOLD:#} for {}/{}\n\n{DIM}read it, then: bart validate && git add {name} && git \
              commit && git push\n`bart doctor` checks what else a deployment needs{DIM:#}\n",
             first.namespace, first.slug
         ))
+    }
+
+    /// Finds the file that is in the way of the new one: itself, or where no app is named any.
+    fn find_taken(&self, apps: &RepositoryApps, name: &str) -> Option<String> {
+        let files = apps.all();
+        let taken = files.iter().find(|file| self.app.is_none() || file.name == name)?;
+        Some(taken.path.display().to_string())
     }
 
     /// Collects what the file says: arguments, answers, guesses.
@@ -105,7 +125,9 @@ impl InitArgs {
             Questions { silent: self.yes || self.print || !std::io::stdin().is_terminal() };
         let name = questions.text("name", "the name for people", self.name.clone(), Some(name))?;
         let slug = self.slug.as_ref().map(ToString::to_string);
-        let slug = questions.text("slug", "the name in Kubernetes", slug, guess::to_slug(&name))?;
+        let of_app = self.app.as_ref().filter(|app| !app.is_root()).map(ToString::to_string);
+        let guess = of_app.or_else(|| guess::to_slug(&name));
+        let slug = questions.text("slug", "the name in Kubernetes", slug, guess)?;
         let slug = Slug::parse(slug).map_err(|error| CliError::usage(error.to_string()))?;
         let namespace = self.namespace.as_ref().map(ToString::to_string);
         let from_owner = parts.and_then(|(owner, _)| guess::to_slug(owner));

@@ -16,9 +16,10 @@ use crate::cli::bart::deploy::{self, worktree};
 use crate::cli::context::{self, RepositorySelector, ServiceArgs};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BOLD, DIM, GOOD};
+use crate::cli::repository_apps::AppChoiceArg;
 use crate::cli::times;
 use crate::cli::verbatim::Verbatim;
-use crate::model::id::{ImageTag, RolloutId};
+use crate::model::id::{AppName, ImageTag, RolloutId};
 use crate::model::removal;
 
 /// The path of the list, which takes new ones, too.
@@ -94,6 +95,8 @@ pub(in crate::cli::bart) struct RolloutStartArgs {
     /// The branch, tag or commit whose WAML is deployed. Default: the commit that is checked out
     #[arg(long = "ref", value_name = "REF")]
     git_ref: Option<String>,
+    #[command(flatten)]
+    app: AppChoiceArg,
     #[command(flatten)]
     selector: RepositorySelector,
     #[command(flatten)]
@@ -189,11 +192,12 @@ fn interrupted_error(request: &RolloutStartRequest) -> CliError {
 impl RolloutStartArgs {
     pub(super) async fn run(self) -> CommandOutcome {
         let repository = self.selector.repository()?;
-        let tree = worktree::read_tree(&context::folder()?, self.git_ref.as_deref())?;
+        let app = self.app.name();
+        let tree = worktree::read_tree(&context::folder()?, self.git_ref.as_deref(), app)?;
         for warning in &tree.warnings {
             output::warning(warning);
         }
-        let request = self.request(repository.to_string(), tree.git_ref)?;
+        let request = self.request(repository.to_string(), tree.git_ref, tree.app)?;
         start_and_follow(&request, &self.service, self.follow.wait()).await
     }
 
@@ -201,6 +205,7 @@ impl RolloutStartArgs {
         &self,
         repository: String,
         git_ref: String,
+        app: Option<AppName>,
     ) -> Result<RolloutStartRequest, CliError> {
         let mut labels = BTreeMap::new();
         for (key, value) in &self.labels {
@@ -210,6 +215,7 @@ impl RolloutStartArgs {
         }
         Ok(RolloutStartRequest {
             repository,
+            app_name: app.map(String::from),
             git_ref,
             tag: self.tag.to_string(),
             name: self.name.clone(),
@@ -315,12 +321,12 @@ mod tests {
             "the sale",
             "--dry-run",
         ];
-        let request = parse(&arguments).unwrap().request("a/b".to_owned(), "main".to_owned());
+        let request = parse(&arguments).unwrap().request("a/b".to_owned(), "main".to_owned(), None);
         insta::assert_snapshot!(serde_json::to_string(&request.ok().unwrap()).unwrap(), @r#"
         {"repository":"a/b","ref":"main","tag":"1.0","targets":["canary-1","prod-*","edge"],"labels":{"region":"eu","tier":"1"},"match":"prod-.*","parallel":2,"max_failures":1,"on_failure":"continue","timeout":"PT15M","bake":"PT10M","on_overlap":"queue","reason":"the sale","dry_run":true}
         "#);
         let twice = parse(&["1.0", "--labels", "a=1,a=2"]).unwrap();
-        let error = twice.request("a/b".to_owned(), "main".to_owned()).unwrap_err();
+        let error = twice.request("a/b".to_owned(), "main".to_owned(), None).unwrap_err();
         assert_eq!(error.to_string(), "the label a is given twice");
     }
 }

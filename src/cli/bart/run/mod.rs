@@ -22,6 +22,7 @@ use crate::cli::context;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::local;
 use crate::cli::output::{self, BOLD, DIM, GOOD};
+use crate::cli::repository_apps::RepositoryApps;
 use crate::cli::secret_store::target_secrets::{StoreArgs, TargetSettings};
 use crate::cli::settings::write_private;
 use crate::model::id::{ImageTag, TargetName};
@@ -69,7 +70,7 @@ pub(super) struct RunArgs {
     /// arguments
     #[arg(long = "set", short = 'e', value_name = "VARIABLE")]
     set: Vec<String>,
-    /// Read variables from this file. Default: `.env` beside the WAML, if there is one
+    /// Read variables from this file. Default: `.env` at the root, if there is one
     #[arg(long, value_name = "FILE")]
     from_env: Vec<PathBuf>,
     /// Ask no store for secrets
@@ -90,7 +91,8 @@ pub(super) struct RunArgs {
 
 impl RunArgs {
     pub(super) async fn run(self) -> CommandOutcome {
-        let settings = TargetSettings::read(&self.target, self.store.templates.as_deref())?;
+        let StoreArgs { app, templates, .. } = &self.store;
+        let settings = TargetSettings::read(&self.target, app, templates.as_deref())?;
         let mut sources = RunSources {
             env_files: self.read_env_files()?,
             overrides: self.set.iter().map(|text| read_override(text)).collect::<Result<_, _>>()?,
@@ -171,7 +173,7 @@ impl RunArgs {
     fn read_env_files(&self) -> Result<Vec<(String, SecretString, String)>, CliError> {
         let mut files = self.from_env.clone();
         if files.is_empty() {
-            let usual = context::waml_file().and_then(|file| Some(file.parent()?.join(USUAL_FILE)));
+            let usual = RepositoryApps::find().map(|apps| apps.root().join(USUAL_FILE));
             files.extend(usual.filter(|file| file.is_file()));
         }
         let mut variables = Vec::new();

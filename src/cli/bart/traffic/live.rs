@@ -20,6 +20,8 @@ pub(super) struct LiveTraffic {
     pub(super) tag: Option<String>,
     /// The app's repository.
     pub(super) repository: Option<String>,
+    /// The app by the name of its file, where the repository has several.
+    pub(super) app_name: Option<String>,
     /// Its versions.
     pub(super) versions: Vec<LiveVersionManifest>,
     /// Its routes.
@@ -74,6 +76,7 @@ pub(super) async fn read_live(
     let files: Vec<ManifestFile> = files.collect();
     Ok(Some(LiveTraffic {
         revision: live.revision,
+        app_name: live.app_name,
         tag: live.tag,
         repository,
         versions: read_versions(&files),

@@ -2,9 +2,8 @@
 
 use crate::cli::bart::deploy::github::GitHubSession;
 use crate::cli::bart::pull_request::{DefaultBranchWaml, ProposedWaml};
-use crate::cli::context::WAML_FILE;
 use crate::cli::error::CliError;
-use crate::model::id::{RepoName, TargetName};
+use crate::model::id::{AppName, RepoName, TargetName};
 use crate::pipeline::weights::{EditedLine, VersionWeight, set_weights};
 use crate::waml::Waml;
 
@@ -12,6 +11,8 @@ use crate::waml::Waml;
 #[derive(Debug)]
 pub(super) struct WeightProposal<'a> {
     pub(super) repository: &'a RepoName,
+    /// The app, where the repository has several.
+    pub(super) app: Option<&'a AppName>,
     pub(super) target: &'a TargetName,
     pub(super) weights: &'a [VersionWeight],
     /// The reason, for who reviews it.
@@ -23,6 +24,8 @@ pub(super) struct WeightProposal<'a> {
 pub(super) struct Proposed {
     /// The lines that change; none where the default branch has these weights already.
     pub(super) lines: Vec<EditedLine>,
+    /// The path of the WAML.
+    pub(super) path: String,
     /// The address of the pull request.
     pub(super) url: Option<String>,
 }
@@ -37,15 +40,16 @@ impl WeightProposal<'_> {
         github: &GitHubSession,
         dry_run: bool,
     ) -> Result<Proposed, CliError> {
-        let base = DefaultBranchWaml::fetch(github, self.repository).await?;
-        let waml = Waml::parse(WAML_FILE, base.text.as_bytes()).map_err(|rejection| {
+        let base = DefaultBranchWaml::fetch(github, self.repository, self.app).await?;
+        let path = base.path.clone();
+        let waml = Waml::parse(&path, base.text.as_bytes()).map_err(|rejection| {
             let branch = &base.branch;
-            CliError::refused(format!("{WAML_FILE} on {branch} cannot be read: {rejection}"))
+            CliError::refused(format!("{path} on {branch} cannot be read: {rejection}"))
         })?;
         let edit = set_weights(&base.text, &waml, self.target, self.weights)
             .map_err(|error| CliError::refused(error.message).hint(error.help))?;
         if dry_run || edit.lines.is_empty() {
-            return Ok(Proposed { lines: edit.lines, url: None });
+            return Ok(Proposed { lines: edit.lines, path, url: None });
         }
         let proposed = ProposedWaml {
             text: &edit.text,
@@ -54,7 +58,7 @@ impl WeightProposal<'_> {
             body: self.reason.unwrap_or_default().to_owned(),
         };
         let url = base.propose(github, proposed).await?;
-        Ok(Proposed { lines: edit.lines, url: Some(url) })
+        Ok(Proposed { lines: edit.lines, path, url: Some(url) })
     }
 
     fn title(&self, waml: &Waml) -> String {

@@ -82,7 +82,7 @@ pub(in crate::cli::bart) struct ShiftArgs {
 impl ShiftArgs {
     pub(super) async fn run(self) -> CommandOutcome {
         let Self { to, steps, target, context: Context { about, server, output }, .. } = self;
-        let tree = worktree::read_tree(&context::folder()?, self.git_ref.as_deref())?;
+        let tree = worktree::read_tree(&context::folder()?, self.git_ref.as_deref(), None)?;
         for warning in &tree.warnings {
             output::warning(warning);
         }
@@ -104,6 +104,7 @@ impl ShiftArgs {
             CliError::refused("the tag of the live revision is not known")
                 .hint("name it: `--tag TAG`")
         })?;
+        let app_name = lives.iter().find_map(|live| live.app_name.clone());
         let repository = lives.into_iter().find_map(|live| live.repository);
         let repository = match repository {
             Some(repository) => repository,
@@ -111,6 +112,7 @@ impl ShiftArgs {
         };
         let request = RolloutStartRequest {
             repository,
+            app_name,
             git_ref: tree.git_ref,
             tag,
             name: None,
@@ -187,7 +189,14 @@ mod tests {
         let routes = [all.clone(), RouteShares { route: "b".into(), shares }];
         let live = |versions: &[LiveVersionManifest], routes: &[RouteShares]| {
             let (versions, routes) = (versions.to_vec(), routes.to_vec());
-            LiveTraffic { revision: String::new(), tag: None, repository: None, versions, routes }
+            LiveTraffic {
+                revision: String::new(),
+                tag: None,
+                repository: None,
+                app_name: None,
+                versions,
+                routes,
+            }
         };
         let few = live(
             &versions[..1],

@@ -14,6 +14,7 @@ use crate::model::id::TargetName;
 use crate::pipeline::impact::Case;
 use crate::support::clock::Clock;
 use crate::waml::Waml;
+use crate::waml::app_files::path_of;
 use crate::waml::extra_files::beside;
 
 /// The WAMLs to compare.
@@ -114,7 +115,8 @@ pub(super) async fn fetch_deployed(
     let mut wamls = WamlsToCompare::default();
     for Deployed { app, target, release, waml, extra_files } in deployments {
         let commit = release.commit.short();
-        let name = format!("{} at {commit}: {}", release.repository, settings.waml.path);
+        let path = path_of(&settings.waml.path, release.app.as_ref());
+        let name = format!("{} at {commit}: {path}", release.repository);
         let parsed = waml.and_then(|bytes| {
             sources.add(&name, String::from_utf8_lossy(&bytes));
             Waml::parse(&name, &bytes).map_err(|rejection| rejection.to_string())

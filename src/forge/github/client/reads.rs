@@ -25,6 +25,8 @@ use crate::support::percent::{encode_path, encode_segment};
 
 /// The media type for the file itself; without it the file comes as base64, and not at all over 1 MB.
 const RAW: HeaderValue = HeaderValue::from_static("application/vnd.github.raw+json");
+/// An entry of a folder is some 1.5 KiB: several hundred of them.
+const FOLDER_BYTES: usize = 1024 * 1024;
 /// A comparison without its files is some 20 KiB.
 const COMPARISON_BYTES: usize = 2 * 1024 * 1024;
 /// Two thousand branches; beyond that the policy must name branches whole.
@@ -85,6 +87,52 @@ impl Forge {
             Err(ForgeError::NoFile { repository: repository_name, commit, path: path.to_owned() })
         } else {
             Err(github.error(missing, subject))
+        }
+    }
+
+    /// Lists the names of the files in a folder at a commit, without those in folders of it; `None` where there is no such
+    /// folder, or the service may not see the repository: a read of a file says which.
+    pub async fn file_names(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+        folder: &str,
+    ) -> Result<Option<Vec<String>>, ForgeError> {
+        #[derive(Deserialize)]
+        struct Entry {
+            name: String,
+            #[serde(rename = "type")]
+            kind: String,
+        }
+        let github = match self {
+            Self::Local(local) => return local.file_names(repository, commit, folder).await,
+            Self::GitHub(github) => github,
+        };
+        let subject = RequestSubject::Repository(repository);
+        let route = format!("/repos/{repository}/contents/{}?ref={commit}", encode_path(folder));
+        let call = ApiCall::get(subject, Permission::READ_CONTENTS, route).at_most(FOLDER_BYTES);
+        match github.call(call).await? {
+            Ok(success) if success.body.is_none() => {
+                let (repository, path) = (repository.clone(), folder.to_owned());
+                Err(ForgeError::TooLarge { repository, path, limit: FOLDER_BYTES })
+            }
+            Ok(success) => match github.wire.parsed::<serde_json::Value>(&success)? {
+                // A file of that name.
+                serde_json::Value::Object(_) => Ok(None),
+                list => {
+                    let entries = serde_json::from_value::<Vec<Entry>>(list).map_err(|error| {
+                        github.wire.unreachable(format!("its list of a folder is none: {error}"))
+                    })?;
+                    let files = entries.into_iter().filter(|entry| entry.kind == "file");
+                    Ok(Some(files.map(|entry| entry.name).collect()))
+                }
+            },
+            Err(answer) if answer.says_no_commit() => {
+                let (repository, commit) = (repository.clone(), commit.clone());
+                Err(ForgeError::NoCommit { repository, commit })
+            }
+            Err(answer) if answer.status == StatusCode::NOT_FOUND => Ok(None),
+            Err(answer) => Err(github.error(answer, subject)),
         }
     }
 
@@ -213,13 +261,11 @@ impl Forge {
         Ok(repositories)
     }
 
-    /// Lists the files that a pull request changes, moves or removes: of those that may be of interest, up to the one of
-    /// that path.
+    /// Lists the files that a pull request changes, moves or removes: of those that may be of interest.
     pub async fn pull_request_files(
         &self,
         repository: &RepoName,
         number: i64,
-        path: &str,
         is_of_interest: impl Fn(&str) -> bool,
     ) -> Result<BTreeSet<String>, ForgeError> {
         #[derive(Deserialize)]
@@ -235,8 +281,8 @@ impl Forge {
         let look = |page: Vec<Changed>| {
             let names =
                 page.into_iter().flat_map(|file| [Some(file.filename), file.previous_filename]);
-            files.extend(names.flatten().filter(|name| name == path || is_of_interest(name)));
-            if files.contains(path) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            files.extend(names.flatten().filter(|name| is_of_interest(name)));
+            ControlFlow::<()>::Continue(())
         };
         let list = ApiCall::get(subject, Permission::READ_PULL_REQUESTS, route);
         github.pages(list, FILE_PAGES, look).await?;

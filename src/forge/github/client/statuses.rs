@@ -102,7 +102,7 @@ impl Forge {
             "required_contexts": [],
             // GitHub would merge the default branch into the ref.
             "auto_merge": false,
-            "payload": without_nulls(json!({"tag": release.tag, "deploy_id": id, "rollout": rollout})),
+            "payload": without_nulls(json!({"tag": release.tag, "app": release.app, "deploy_id": id, "rollout": rollout})),
             "description": truncate_chars(description, ForgeStatus::LONGEST),
             "production_environment": production,
         });

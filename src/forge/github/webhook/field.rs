@@ -69,6 +69,7 @@ pub(super) const MAX_ROLLOUT_BYTES: usize = 64 * 1024;
 pub(super) struct DeploymentFields {
     pub(super) tag: PayloadField,
     pub(super) actor: PayloadField,
+    pub(super) app: PayloadField,
     /// The value under `rollout`, as JSON; of one that is too large only the beginning.
     pub(super) rollout: Option<String>,
 }
@@ -215,6 +216,7 @@ impl<'de> Visitor<'de> for FieldVisitor {
             match key.as_str() {
                 "tag" => fields.tag = map.next_value()?,
                 "actor" => fields.actor = map.next_value()?,
+                "app" => fields.app = map.next_value()?,
                 "rollout" => {
                     let json: Option<Box<RawValue>> = map.next_value()?;
                     let bounded = |json: Box<RawValue>| {

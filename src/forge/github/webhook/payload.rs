@@ -4,10 +4,12 @@
 use serde::Deserialize;
 
 use crate::forge::github::webhook::field::{
-    DeploymentFields, MalformedPayload, PayloadField, field_error,
+    DeploymentFields, MalformedPayload, PayloadField, field_error, id,
 };
-use crate::model::id::RepoName;
+use crate::model::id::{AppName, RepoName};
 
+/// The field that names an app, as an error calls it.
+const APP: &str = "deployment.payload.app";
 /// GitHub's own bound for a login is 39; a person of an Enterprise has an underscore and more.
 const LOGIN_CHARACTERS: usize = 60;
 
@@ -92,6 +94,13 @@ impl DeploymentPayload {
     pub(super) fn tag(&self) -> Result<Option<String>, MalformedPayload> {
         let fields = self.parse_payload()?;
         Ok(fields.tag.text("deployment.payload.tag")?.map(str::to_owned))
+    }
+
+    /// Returns the app that the creator of the deployment named, where the repository has several.
+    pub(super) fn app(&self) -> Result<Option<AppName>, MalformedPayload> {
+        let fields = self.parse_payload()?;
+        let name = fields.app.text(APP)?;
+        name.map(|name| id(APP, name, AppName::parse)).transpose()
     }
 
     /// Returns the login that the creator of the deployment named as the person behind it, if it has the form of one.

@@ -142,7 +142,7 @@ fn trigger(
     let automatic = sender.into_iter().chain(&deployment.creator).any(is_program);
     Ok(RolloutTrigger {
         forge_id: forge_id(&deployment.id)?,
-        release: Release { repository, commit, tag },
+        release: Release { repository, app: deployment.app()?, commit, tag },
         git_ref,
         rollout,
         actor: actor(sender, deployment.creator.as_ref()),
@@ -168,7 +168,7 @@ fn request(
     let automatic = sender.into_iter().chain(&deployment.creator).any(is_program);
     Ok(DeploymentRequest {
         forge_id: forge_id(&deployment.id)?,
-        release: Release { repository, commit, tag },
+        release: Release { repository, app: deployment.app()?, commit, tag },
         target,
         git_ref,
         actor: actor(sender, deployment.creator.as_ref()),

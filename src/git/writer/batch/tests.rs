@@ -29,6 +29,7 @@ fn job(n: u32) -> Job {
             tag: "1.10".parse().unwrap(),
             repository: "weave-lab/my-app".parse().unwrap(),
             repository_number: None,
+            app_name: None,
             commit: "a".repeat(40).parse().unwrap(),
             actor: "alice".into(),
             templates_commit: None,

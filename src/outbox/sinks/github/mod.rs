@@ -14,7 +14,8 @@ use crate::deployments::outcome::{DeployError, Remedy};
 use crate::forge::check::CheckRun;
 use crate::forge::error::ForgeError;
 use crate::forge::{
-    CommitState, CommitStatus, DeploymentStatus, NewDeployment, ROLLBACK_TASK, ROLLOUT_TASK,
+    APP_TASK, CommitState, CommitStatus, DeploymentStatus, NewDeployment, ROLLBACK_TASK,
+    ROLLOUT_TASK,
 };
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::event::DeploymentRequest;
@@ -262,7 +263,8 @@ impl Sinks {
         let words::CheckText { conclusion, title, summary, annotations } = if closes {
             words::success_text(&deployment, &page)
         } else {
-            words::failure_text(&deployment, &page, &self.deployments.waml.path)
+            let path = self.deployments.waml_path(deployment.request.release.app.as_ref());
+            words::failure_text(&deployment, &page, &path)
         };
         Ok(Some(CheckRun {
             name: context(message),
@@ -296,16 +298,21 @@ impl Sinks {
     }
 }
 
-/// Returns the context of statuses and check runs: one a target, so that they replace each other
-/// where the target is the same.
+/// Returns the context of statuses and check runs: one for each target and app, so that they replace each other
+/// where these are the same. The only app of a repository has no name, and all apps together have none either.
 fn context(message: &OutboxMessage) -> String {
-    format!("deploy/{}", message.target)
+    let OutboxMessage { target, app_name, .. } = message;
+    match app_name.as_str() {
+        "" | "*" => format!("deploy/{target}"),
+        app => format!("deploy/{target}/{app}"),
+    }
 }
 
 fn build_deployment(record: Deployment) -> NewDeployment {
-    let (task, verb) = match record.rollback {
-        Some(_) => (ROLLBACK_TASK, "rolled back"),
-        None => (ROLLOUT_TASK, "rolled out"),
+    let (task, verb) = match (&record.rollback, &record.parent) {
+        (Some(_), _) => (ROLLBACK_TASK, "rolled back"),
+        (None, Some(_)) => (APP_TASK, "deployed with all apps"),
+        (None, None) => (ROLLOUT_TASK, "rolled out"),
     };
     let DeploymentRequest { release, target, production, description, actor, .. } = record.request;
     let description = format!("{verb} by {actor}: {description}");

@@ -19,6 +19,7 @@ fn deployment(violations: Vec<Violation>) -> Deployment {
         request: DeploymentRequest {
             release: Release {
                 repository: RepoName::parse("acme/web").unwrap(),
+                app: None,
                 commit: CommitSha::parse("ab".repeat(20)).unwrap(),
                 tag: ImageTag::parse("v1").unwrap(),
             },

@@ -12,6 +12,7 @@ use crate::model::target::Target;
 fn release() -> Release {
     Release {
         repository: "o/a".parse().unwrap(),
+        app: None,
         commit: "0".repeat(40).parse().unwrap(),
         tag: "1".parse().unwrap(),
     }

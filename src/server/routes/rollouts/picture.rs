@@ -23,7 +23,7 @@ use crate::support::time::saturating_add;
 impl From<&RolloutView> for RolloutSummary {
     fn from(rollout: &RolloutView) -> Self {
         let record = &rollout.record;
-        let Release { repository, commit, tag } = &record.release;
+        let Release { repository, app: _, commit, tag } = &record.release;
         let count = |state: RolloutTargetStatus| {
             record.targets.iter().filter(|target| target.state == state).count()
         };
@@ -224,7 +224,7 @@ fn steps(plan: &RolloutPlan, gate_record: &dyn Fn(usize) -> GateRecord) -> Vec<R
 /// Makes the answer about a rollout that was not started.
 pub(super) fn plan(prepared: PreparedRollout, preview: RolloutPreview) -> RolloutPlanAnswer {
     let PreparedRollout { release, app, name, plan, .. } = prepared;
-    let Release { repository, commit, tag } = release;
+    let Release { repository, app: _, commit, tag } = release;
     let RolloutPreview { targets, duration, overlap } = preview;
     RolloutPlanAnswer {
         app: app.to_string(),

@@ -2,7 +2,7 @@
 
 use crate::api::rollouts::{OverlapChoice, RolloutStartRequest};
 use crate::deployments::rollouts::{OverlapPolicy, RolloutRequest, RolloutSteps};
-use crate::model::id::{IdError, ImageTag, RepoName, RolloutName};
+use crate::model::id::{AppName, IdError, ImageTag, RepoName, RolloutName};
 use crate::model::removal;
 use crate::pipeline::rollout_plan::{RolloutOptions, RolloutSelection, TargetFilter};
 use crate::server::routes::deployments::check_ref;
@@ -11,6 +11,7 @@ use crate::server::routes::deployments::check_ref;
 pub(super) fn read(body: RolloutStartRequest) -> Result<RolloutRequest, String> {
     let RolloutStartRequest {
         repository,
+        app_name,
         git_ref,
         tag,
         name,
@@ -51,6 +52,7 @@ pub(super) fn read(body: RolloutStartRequest) -> Result<RolloutRequest, String> 
         RolloutOptions { parallel, max_failures, on_failure, timeout, bake, weights, gates };
     Ok(RolloutRequest {
         repository: RepoName::parse(repository).map_err(id_error("repository"))?,
+        app: app_name.map(AppName::parse).transpose().map_err(id_error("app_name"))?,
         git_ref,
         tag: ImageTag::parse(tag).map_err(id_error("tag"))?,
         steps: RolloutSteps::Selection { selection, options },

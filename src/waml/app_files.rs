@@ -1,0 +1,335 @@
+//! The WAMLs of a repository with several apps: the one at its root, and those of a folder beside it. Pure.
+//!
+//! The folder has the name of the file at the root without its ending: `.weave/` beside `.weave.yaml`. Each of its files
+//! is a whole WAML; its name is the app's name in the repository, a key that stays when the app's own name changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::model::id::{AppKey, AppName};
+use crate::model::violation::{Position, Violation};
+use crate::waml::Waml;
+use crate::waml::node::Path;
+use crate::waml::suggest;
+
+/// The most apps of one repository.
+pub const MAX_APPS: usize = 64;
+
+/// The rule of violations of a repository's files as a set.
+pub const RULE: &str = "apps";
+
+const ENDINGS: [&str; 2] = [".yaml", ".yml"];
+
+/// Returns the folder of the WAMLs of several apps, `.weave` beside `.weave.yaml`; `None` where the path of the WAML has no
+/// ending that could be left out.
+pub fn folder_of(waml_path: &str) -> Option<&str> {
+    let stem = ENDINGS.iter().find_map(|ending| waml_path.strip_suffix(ending))?;
+    let name = stem.rsplit('/').next().unwrap_or_default();
+    (!matches!(name, "" | "." | "..")).then_some(stem)
+}
+
+/// Returns the path of an app's WAML; no app is the only one of its repository.
+pub fn path_of(waml_path: &str, app: Option<&AppName>) -> String {
+    let app = app.filter(|app| !app.is_root());
+    match app.zip(folder_of(waml_path)) {
+        Some((app, folder)) => format!("{folder}/{app}.yaml"),
+        None => waml_path.to_owned(),
+    }
+}
+
+/// Returns the app whose WAML has that path.
+pub fn app_of(waml_path: &str, path: &str) -> Option<AppName> {
+    if path == waml_path {
+        return Some(AppName::root());
+    }
+    let name = path.strip_prefix(folder_of(waml_path)?)?.strip_prefix('/')?;
+    AppName::parse(name.strip_suffix(".yaml")?).ok().filter(|app| !app.is_root())
+}
+
+/// The apps of a repository at one commit, by the files that it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppFiles {
+    waml_path: String,
+    /// The app at the root first, the others by name.
+    apps: Vec<AppName>,
+    problems: Vec<Violation>,
+}
+
+/// The app or the apps that a request is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AppChoice {
+    /// The only app of the repository, at its root.
+    Only,
+    /// This one.
+    One(AppName),
+    /// All that there are, two at least.
+    All(Vec<AppName>),
+}
+
+impl AppFiles {
+    /// Sorts out the files of a repository: whether it has the one at the root, and the names of those in the folder.
+    pub fn of_names<'n>(
+        waml_path: &str,
+        has_root: bool,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Self {
+        let folder = folder_of(waml_path).unwrap_or_default();
+        let (mut apps, mut problems) = (Vec::new(), Vec::new());
+        for name in names {
+            match app_name(name) {
+                Ok(Some(app)) => apps.push(app),
+                Ok(None) => {}
+                Err((message, help)) => {
+                    let path = format!("{folder}/{name}");
+                    let problem = Violation::error(RULE, format!("`{path}` {message}")).help(help);
+                    problems.push(problem.at("", Some(first_line(&path))));
+                }
+            }
+        }
+        apps.sort();
+        apps.dedup();
+        if has_root {
+            apps.insert(0, AppName::root());
+        }
+        if apps.len() > MAX_APPS {
+            let message = format!("`{folder}/` has more than {MAX_APPS} WAMLs");
+            let help = "put some apps into another repository";
+            let place = Some(first_line(&format!("{folder}/")));
+            problems.push(Violation::error(RULE, message).help(help).at("", place));
+            apps.truncate(MAX_APPS);
+        }
+        Self { waml_path: waml_path.to_owned(), apps, problems }
+    }
+
+    /// Lists the apps, the one at the root first.
+    pub fn apps(&self) -> &[AppName] {
+        &self.apps
+    }
+
+    /// Checks that the repository has files of several apps, or names the file of its only one.
+    pub fn has_folder(&self) -> bool {
+        self.apps.iter().any(|app| !app.is_root()) || !self.problems.is_empty()
+    }
+
+    /// Lists the files that can be no app's.
+    pub fn problems(&self) -> &[Violation] {
+        &self.problems
+    }
+
+    /// Returns the path of an app's WAML.
+    pub fn path_of(&self, app: &AppName) -> String {
+        path_of(&self.waml_path, Some(app))
+    }
+
+    /// Decides which apps a request is for.
+    ///
+    /// # Errors
+    /// The fault and the way out, one sentence for people.
+    pub fn choose(&self, app: Option<&AppName>) -> Result<AppChoice, String> {
+        match (app, self.apps.as_slice()) {
+            (Some(app), apps) if apps.contains(app) => Ok(AppChoice::One(app.clone())),
+            (Some(app), apps) => Err(describe_unknown(app.as_str(), apps)),
+            (None, [only]) if only.is_root() => Ok(AppChoice::Only),
+            (None, [only]) => Ok(AppChoice::One(only.clone())),
+            (None, []) => Err(format!(
+                "the repository has no WAML: add {}, or a file for each app under {}/",
+                self.waml_path,
+                folder_of(&self.waml_path).unwrap_or_default()
+            )),
+            (None, apps) => Ok(AppChoice::All(apps.to_vec())),
+        }
+    }
+}
+
+/// Says that a repository has no such app, which it has, and which may be meant.
+pub fn describe_unknown(app: &str, apps: &[AppName]) -> String {
+    let names = apps.iter().map(AppName::as_str);
+    let nearest = suggest::nearest(app, names.clone());
+    let nearest = nearest.map_or_else(String::new, |best| format!("; did you mean `{best}`?"));
+    format!("the repository has no app `{app}`, but {}{nearest}", suggest::list(names))
+}
+
+/// Asks for one of several apps.
+pub fn describe_choice(apps: &[AppName]) -> String {
+    let names = suggest::list(apps.iter().map(AppName::as_str));
+    format!("the repository has several apps, so name one: {names}")
+}
+
+/// Returns the app of a file in the folder; `None` for one that is no WAML.
+fn app_name(name: &str) -> Result<Option<AppName>, (String, String)> {
+    if let Some(stem) = name.strip_suffix(".yml") {
+        let help = format!("rename it to `{stem}.yaml`");
+        return Err(("does not end in `.yaml`, so it is no app's".to_owned(), help));
+    }
+    let Some(stem) = name.strip_suffix(".yaml") else { return Ok(None) };
+    match AppName::parse(stem) {
+        Ok(app) if !app.is_root() => Ok(Some(app)),
+        Ok(_) | Err(_) => {
+            let help = "use 1 to 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit";
+            Err(("has a name that no app can have".to_owned(), help.to_owned()))
+        }
+    }
+}
+
+fn first_line(path: &str) -> Position {
+    Position { file: Arc::from(path), line: 1, column: 1, length: 1 }
+}
+
+/// Finds apps that have the same namespace and slug: a violation at each of them, which names the others.
+pub fn find_duplicates(wamls: impl IntoIterator<Item = (AppKey, Position)>) -> Vec<Violation> {
+    let mut places: BTreeMap<AppKey, Vec<Position>> = BTreeMap::new();
+    for (app, place) in wamls {
+        places.entry(app).or_default().push(place);
+    }
+    let duplicates = places.into_iter().filter(|(_, places)| places.len() > 1);
+    let violations = duplicates.flat_map(|(app, places)| {
+        let violation = |place: &Position| {
+            let others: Vec<Position> =
+                places.iter().filter(|other| *other != place).cloned().collect();
+            duplicate(&app, place.clone(), &others)
+        };
+        places.iter().map(violation).collect::<Vec<_>>()
+    });
+    violations.collect()
+}
+
+/// Makes the violation of a WAML whose app is also that of other places.
+pub fn duplicate(app: &AppKey, place: Position, others: &[Position]) -> Violation {
+    let others: Vec<String> = others
+        .iter()
+        .map(|Position { file, line, column, .. }| format!("`{file}:{line}:{column}`"))
+        .collect();
+    let message = format!("`{app}` is also the app of {}", others.join(" and "));
+    Violation::error(RULE, message)
+        .help("give each app of the repository a slug of its own")
+        .at("slug", Some(place))
+}
+
+/// Returns the place where a WAML names its app.
+pub fn place_of(waml: &Waml) -> Position {
+    waml.root.nearest(&Path::root().key("slug")).1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOT: &str = ".weave.yaml";
+
+    fn name(text: &str) -> AppName {
+        text.parse().unwrap()
+    }
+
+    fn files(has_root: bool, names: &[&str]) -> AppFiles {
+        AppFiles::of_names(ROOT, has_root, names.iter().copied())
+    }
+
+    #[test]
+    fn the_folder_is_the_file_without_its_ending() {
+        for (path, folder) in [
+            (ROOT, Some(".weave")),
+            ("deploy/weave.yml", Some("deploy/weave")),
+            ("weave", None),
+            (".yaml", None),
+            ("deploy/.yaml", None),
+        ] {
+            assert_eq!(folder_of(path), folder, "{path}");
+        }
+        assert_eq!(path_of(ROOT, None), ROOT);
+        assert_eq!(path_of(ROOT, Some(&AppName::root())), ROOT);
+        assert_eq!(path_of(ROOT, Some(&name("worker"))), ".weave/worker.yaml");
+        assert_eq!(path_of("a/b.yaml", Some(&name("worker"))), "a/b/worker.yaml");
+    }
+
+    #[test]
+    fn a_path_leads_back_to_its_app() {
+        assert_eq!(app_of(ROOT, ROOT), Some(AppName::root()));
+        assert_eq!(app_of(ROOT, ".weave/worker.yaml"), Some(name("worker")));
+        for path in [
+            ".weave/k8s/worker.yaml",
+            ".weave/.weave.yaml.yaml",
+            ".weave/A.yaml",
+            "worker.yaml",
+            ".weaveworker.yaml",
+            ".weave/a.yml",
+        ] {
+            assert_eq!(app_of(ROOT, path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_for_the_only_app_for_one_or_for_all() {
+        let all = |apps: &[&str]| AppChoice::All(apps.iter().map(|app| name(app)).collect());
+        let cases: [(AppFiles, Option<&str>, AppChoice); 7] = [
+            (files(true, &[]), None, AppChoice::Only),
+            (files(true, &[]), Some(ROOT), AppChoice::One(AppName::root())),
+            (files(false, &["web.yaml"]), None, AppChoice::One(name("web"))),
+            (files(false, &["web.yaml", "api.yaml"]), None, all(&["api", "web"])),
+            (files(true, &["api.yaml"]), None, all(&[ROOT, "api"])),
+            (files(true, &["api.yaml"]), Some("api"), AppChoice::One(name("api"))),
+            (files(true, &["api.yaml", "README.md"]), Some(ROOT), AppChoice::One(AppName::root())),
+        ];
+        for (files, app, choice) in cases {
+            let app = app.map(name);
+            assert_eq!(files.choose(app.as_ref()), Ok(choice), "{files:?} {app:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_app_is_refused_with_those_that_there_are() {
+        let files = files(true, &["worker.yaml", "web.yaml"]);
+        assert_eq!(
+            files.choose(Some(&name("wokrer"))),
+            Err("the repository has no app `wokrer`, but `.weave.yaml`, `web` and `worker`; did you mean `worker`?".to_owned())
+        );
+        let none = AppFiles::of_names(ROOT, false, []).choose(None).unwrap_err();
+        assert!(none.contains("add .weave.yaml, or a file for each app under .weave/"), "{none}");
+    }
+
+    #[test]
+    fn a_file_that_can_be_no_app_is_named_with_the_way_out() {
+        let files = files(false, &["a.yaml", "b.yml", "C.yaml", ".yaml", "README.md", "-.yaml"]);
+        let problems: Vec<String> = files.problems().iter().map(Violation::to_string).collect();
+        assert_eq!(
+            problems,
+            [
+                ".weave/b.yml:1:1: `.weave/b.yml` does not end in `.yaml`, so it is no app's [apps]",
+                ".weave/C.yaml:1:1: `.weave/C.yaml` has a name that no app can have [apps]",
+                ".weave/.yaml:1:1: `.weave/.yaml` has a name that no app can have [apps]",
+                ".weave/-.yaml:1:1: `.weave/-.yaml` has a name that no app can have [apps]",
+            ]
+        );
+        assert_eq!(files.apps(), [name("a")]);
+    }
+
+    #[test]
+    fn the_number_of_apps_is_bounded() {
+        let names: Vec<String> = (0..=MAX_APPS).map(|n| format!("app-{n}.yaml")).collect();
+        let files = AppFiles::of_names(ROOT, false, names.iter().map(String::as_str));
+        assert_eq!((files.apps().len(), files.problems().len()), (MAX_APPS, 1));
+    }
+
+    #[test]
+    fn apps_of_one_name_are_refused_at_every_place() {
+        let waml = |file: &str, slug: &str| {
+            let text = format!(
+                "schema: \"2\"\nname: A\nslug: {slug}\nowner: a@b.ch\nnamespace: devx\ndeploy: {{t: {{}}}}\n"
+            );
+            Waml::parse(file, text.as_bytes()).unwrap()
+        };
+        let wamls =
+            [waml(".weave/a.yaml", "shop"), waml(".weave/b.yaml", "web"), waml(ROOT, "shop")];
+        let pairs = wamls.iter().map(|waml| (waml.app.clone(), place_of(waml)));
+        let violations: Vec<String> =
+            find_duplicates(pairs).iter().map(Violation::to_string).collect();
+        assert_eq!(
+            violations,
+            [
+                ".weave/a.yaml:3:7: `devx/shop` is also the app of `.weave.yaml:3:7` [apps]",
+                ".weave.yaml:3:7: `devx/shop` is also the app of `.weave/a.yaml:3:7` [apps]",
+            ]
+        );
+        let pairs = wamls[..2].iter().map(|waml| (waml.app.clone(), place_of(waml)));
+        assert!(find_duplicates(pairs).is_empty());
+    }
+}

@@ -1,0 +1,7 @@
+-- A deployment of all apps of a repository with that of one of them, and a removal of that one.
+INSERT INTO lanes (repository, target) VALUES ('acme/of-0057', 'prod');
+INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, git_ref, actor, description, namespace, slug, template, state, received_at, finished_at, stages, summary, violations, pushed, worker, due_at, attempts, failures, place, automatic, app_name, parent) VALUES
+('20260102-000000057-000057', 'of-157', 'acme/of-0057', 'prod', 157, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 'v57', 'main', 'robot[bot]', '', NULL, NULL, NULL, 'succeeded', 1767312000057, 1767312100057, '[]', '1 of 1 app done', '[]', NULL, NULL, 1767312100057, 2, 0, 157, 1, '*', NULL),
+('20260102-000000057-000058', 'app/20260102-000000057-000057/worker', 'acme/of-0057', 'prod', -157, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 'v57', 'main', 'robot[bot]', '', 'devx', 'of-0057', 'backend-default@latest', 'succeeded', 1767312000057, 1767312100057, '[]', 'pushed', '[]', '{"commit":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","changed":true,"digest":"sha256:ab","files":["deployment.yaml"]}', NULL, 1767312100057, 1, 0, 157, 1, 'worker', '20260102-000000057-000057');
+INSERT INTO acts (id, kind, target, namespace, slug, repository, actor, reason, details, asked_at, due_at, finished_at, summary, app_name) VALUES
+('20260102-000000057-000059', 'removal', 'prod', 'devx', 'of-0057', 'acme/of-0057', 'ann', 'moved', '{}', 1767312200057, 1767312200057, 1767312200057, 'nothing is there', 'worker');
