@@ -47,7 +47,7 @@ main() {
 # Inputs
 
 read_inputs() {
-  tag=${INPUT_TAG-} ref=${INPUT_REF:-${GITHUB_SHA-}} task=${INPUT_TASK:-deploy} rollout=${INPUT_ROLLOUT-} wait=${INPUT_WAIT:-false}
+  tag=${INPUT_TAG-} app=${INPUT_APP-} ref=${INPUT_REF:-${GITHUB_SHA-}} task=${INPUT_TASK:-deploy} rollout=${INPUT_ROLLOUT-} wait=${INPUT_WAIT:-false}
   plan=null
   token=${INPUT_TOKEN-}
   unset INPUT_TOKEN # no child of ours needs it
@@ -66,6 +66,7 @@ read_inputs() {
   ((${#targets[@]} > 0)) || wrong '`targets` is empty: name at least one, or a `rollout`'
   ((${#targets[@]} <= MOST_TARGETS)) || wrong "\`targets\` has more than $MOST_TARGETS"
   [[ -n $tag ]] || wrong '`tag` is empty: name the image tag to deploy'
+  [[ $app =~ ^(\.weave\.yaml|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$ ]] || wrong '`app` is no name of a file in the folder `.weave`'
   [[ -n $ref ]] || wrong '`ref` is empty, and there is no GITHUB_SHA'
   [[ $wait == true || $wait == false ]] || wrong '`wait` is neither `true` nor `false`'
   [[ $token =~ ^[A-Za-z0-9._~+/=-]+$ ]] || wrong '`token` is empty or no token'
@@ -166,12 +167,12 @@ deployment() {
     # shellcheck disable=SC2053 # a glob is meant
     if [[ $1 == $glob ]]; then production=true; else [[ $production == true ]] || production=false; fi
   done
-  jq -n --arg ref "$ref" --arg environment "$1" --arg tag "$tag" --arg request "$2" --arg task "$task" \
+  jq -n --arg ref "$ref" --arg environment "$1" --arg tag "$tag" --arg app "$app" --arg request "$2" --arg task "$task" \
     --arg description "$description" --argjson production "$production" --arg actor "${GITHUB_ACTOR-}" \
     --arg contexts "${INPUT_REQUIRED_CONTEXTS-}" --argjson rollout "$plan" '
     ($contexts | split("\n") | map(gsub("^\\s+|\\s+$"; "")) | map(select(. != ""))) as $contexts |
     {ref: $ref, environment: $environment, task: $task, auto_merge: false,
-     payload: ({tag: $tag, request: $request} + (if $actor == "" then {} else {actor: $actor} end)
+     payload: ({tag: $tag, request: $request} + (if $app == "" then {} else {app: $app} end) + (if $actor == "" then {} else {actor: $actor} end)
        + (if $rollout == null then {} else {rollout: $rollout} end)),
      description: (if ($description | length) > 140 then $description[:139] + "…" else $description end)}
     + (if $contexts == ["*"] then {} else {required_contexts: $contexts} end)

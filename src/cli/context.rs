@@ -1,8 +1,7 @@
 //! The app, the service and the output format of a command. If no app is named, the app is that of the WAML and the git
 //! remote in the working folder or above it.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
@@ -13,11 +12,9 @@ use super::error::CliError;
 use super::extra_files;
 use super::output::Format;
 use super::repository_apps::{AppChoiceArg, AppFile, RepositoryApps};
-use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
+use super::working_folder::{self, WAML_FILE};
+use crate::model::id::{AppKey, AppName, Namespace, RepoName, Slug, TargetName};
 use crate::waml::Waml;
-
-/// The name of the WAML in a service repository.
-pub(super) const WAML_FILE: &str = ".weave.yaml";
 
 /// The service, and the format of its answer.
 #[derive(Debug, Args)]
@@ -161,14 +158,14 @@ impl RepositorySelector {
     pub(super) fn repository(&self) -> Result<RepoName, CliError> {
         match &self.repository {
             Some(repository) => Ok(repository.clone()),
-            None => remote(&folder()?),
+            None => remote(&working_folder::path()?),
         }
     }
 }
 
 /// Returns the host of the working folder's git remote, if it has one.
 pub(super) fn remote_host() -> Option<String> {
-    let (_, url) = origin(&folder().ok()?).ok()?;
+    let (_, url) = origin(&working_folder::path().ok()?).ok()?;
     host(&url)
 }
 
@@ -193,37 +190,32 @@ pub(super) fn waml_of(app: &AppChoiceArg) -> Result<Arc<Waml>, CliError> {
 /// Finds the same file and reads its bytes, even if its content is wrong.
 pub(super) fn waml_text(app: &AppChoiceArg) -> Result<(AppFile, Vec<u8>), CliError> {
     let file = app.file()?;
-    let bytes = read(&file.path)?;
+    let bytes = working_folder::read(&file.path)?;
     Ok((file, bytes))
 }
 
-/// Reads a file whole, up to the largest size of a WAML; `-` is standard input.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    const MAX: u64 = 16 * 1024 * 1024;
-    let mut bytes = Vec::new();
-    let input: std::io::Result<Box<dyn Read>> = match path.to_str() {
-        Some("-") => Ok(Box::new(std::io::stdin())),
-        _ => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
-    };
-    let result = input.and_then(|input| input.take(MAX).read_to_end(&mut bytes));
-    result.map_err(|error| {
-        CliError::file("read", path)(error)
-            .hint(format!("name the file, or run the command where `{WAML_FILE}` is"))
-    })?;
-    Ok(bytes)
+/// Returns the name of the chosen app for a request about a repository, which may be another one than that of the working
+/// folder.
+pub(super) fn request_app(
+    choice: &AppChoiceArg,
+    repository: &RepoName,
+) -> Result<Option<AppName>, CliError> {
+    let is_here =
+        RepositorySelector::default().repository().is_ok_and(|here| here.is_same(repository));
+    match (RepositoryApps::find().filter(|_| is_here), choice.name()) {
+        (Some(apps), name) if apps.has_several() || name.is_some() => Ok(apps.choose(name)?.app),
+        (_, Some(name)) => {
+            AppName::parse(name).map(Some).map_err(|error| CliError::usage(error.to_string()))
+        }
+        (_, None) => Ok(None),
+    }
 }
 
 /// Returns the commit that is checked out in the working folder, if there is one.
 pub(super) fn head() -> Option<String> {
-    let repository = git2::Repository::discover(folder().ok()?).ok()?;
+    let repository = git2::Repository::discover(working_folder::path().ok()?).ok()?;
     let commit = repository.head().ok()?.peel_to_commit().ok()?;
     Some(commit.id().to_string())
-}
-
-/// Returns the working folder.
-pub(super) fn folder() -> Result<PathBuf, CliError> {
-    std::env::current_dir()
-        .map_err(|error| CliError::io(format!("the working folder cannot be found: {error}")))
 }
 
 /// Reads an app's name; a bare slug takes the namespace of the WAML that is here.

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::client::ServiceEndpoint;
-use super::context::{self, RepositorySelector, WAML_FILE};
+use super::context::RepositorySelector;
 use super::diagnostics::{self, SourceTexts};
 use super::error::{CliError, CommandOutcome};
 use super::extra_files;
 use super::output::{self, Format};
 use super::platform::KnownTargets;
 use super::repository_apps::{AppChoiceArg, RepositoryApps};
+use super::working_folder::{self, WAML_FILE};
 use crate::model::id::{CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::template::TemplateSources;
@@ -83,14 +84,14 @@ impl WamlSource {
                 Some(_) => Err(CliError::usage("name a file or an app, and not both")),
             };
         }
-        let apps = RepositoryApps::here();
+        let apps = RepositoryApps::read_current();
         if apps.files().apps().is_empty() && self.app.name().is_none() {
             // The error of the reader says what to do.
             return Ok(vec![PathBuf::from(WAML_FILE)]);
         }
         match self.app.name() {
             Some(name) => Ok(vec![apps.choose(Some(name))?.path]),
-            None => Ok(apps.all().into_iter().map(|file| file.path).collect()),
+            None => Ok(apps.list().into_iter().map(|file| file.path).collect()),
         }
     }
 
@@ -100,13 +101,12 @@ impl WamlSource {
         format: Format,
         known_targets: &KnownTargets,
     ) -> Result<LocalInput, CliError> {
-        match self.files()?.as_slice() {
-            [file] => self.open_file(file, format, known_targets),
-            _ => {
-                let file = RepositoryApps::here().choose(None)?;
-                self.open_file(&file.path, format, known_targets)
-            }
-        }
+        let files = self.files()?;
+        let [file] = files.as_slice() else {
+            let file = RepositoryApps::read_current().choose(None)?;
+            return self.open_file(&file.path, format, known_targets);
+        };
+        self.open_file(file, format, known_targets)
     }
 
     /// Reads a WAML and the templates; prints the violations of broken templates.
@@ -116,7 +116,7 @@ impl WamlSource {
         format: Format,
         known_targets: &KnownTargets,
     ) -> Result<LocalInput, CliError> {
-        let bytes = context::read(file)?;
+        let bytes = working_folder::read(file)?;
         let name = match file.display().to_string().as_str() {
             "-" => "<stdin>".to_owned(),
             name => name.to_owned(),

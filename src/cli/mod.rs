@@ -16,6 +16,7 @@ pub(crate) mod diagnostics; // violations as a compiler shows them
 mod local; // input of commands that need no service
 mod extra_files; // the files that a WAML names
 mod platform; // what targets offer
+mod working_folder; // the working folder and its files
 mod context; // the app and the service of a command
 mod repository_apps; // the apps of the repository that the working folder is in
 mod client; // the service's API

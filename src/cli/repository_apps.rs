@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::context::{self, WAML_FILE};
 use super::error::CliError;
-use crate::model::id::{AppKey, AppName, RepoName};
+use super::working_folder::{self, WAML_FILE};
+use crate::model::id::{AppKey, AppName};
 use crate::waml::Waml;
 use crate::waml::app_files::{AppChoice, AppFiles, describe_choice, folder_of};
 use crate::waml::suggest;
@@ -56,32 +56,16 @@ impl AppChoiceArg {
         let apps = RepositoryApps::find().ok_or_else(missing)?;
         apps.choose(self.name())
     }
-
-    /// Returns the name for a request about a repository, which may be another one than that of the working folder.
-    pub(super) fn request_name(&self, repository: &RepoName) -> Result<Option<AppName>, CliError> {
-        let is_here = context::RepositorySelector::default()
-            .repository()
-            .is_ok_and(|here| here.is_same(repository));
-        match (RepositoryApps::find().filter(|_| is_here), self.name()) {
-            (Some(apps), name) if apps.has_several() || name.is_some() => {
-                Ok(apps.choose(name)?.app)
-            }
-            (_, Some(name)) => {
-                AppName::parse(name).map(Some).map_err(|error| CliError::usage(error.to_string()))
-            }
-            (_, None) => Ok(None),
-        }
-    }
 }
 
 impl RepositoryApps {
     /// Finds the WAMLs in the working folder, or in the nearest folder above it that has one, within the git repository.
     pub(super) fn find() -> Option<Self> {
-        Self::nearest(&context::folder().ok()?)
+        Self::nearest(&working_folder::path().ok()?)
     }
 
     /// Returns the WAMLs of the working folder itself, with paths from there.
-    pub(super) fn here() -> Self {
+    pub(super) fn read_current() -> Self {
         Self::at(Path::new(""))
     }
 
@@ -131,7 +115,7 @@ impl RepositoryApps {
     }
 
     /// Lists the WAMLs of all apps.
-    pub(super) fn all(&self) -> Vec<AppFile> {
+    pub(super) fn list(&self) -> Vec<AppFile> {
         if !self.has_several() {
             return vec![self.only()];
         }
@@ -140,8 +124,9 @@ impl RepositoryApps {
 
     /// Reads the WAMLs of all apps that can be read.
     pub(super) fn wamls(&self) -> Vec<Waml> {
-        let read = |file: &AppFile| Waml::parse(&file.name, &context::read(&file.path).ok()?).ok();
-        self.all().iter().filter_map(read).collect()
+        let read =
+            |file: &AppFile| Waml::parse(&file.name, &working_folder::read(&file.path).ok()?).ok();
+        self.list().iter().filter_map(read).collect()
     }
 
     /// Returns the WAML of the app of that name, or of the only one.
@@ -168,7 +153,7 @@ impl RepositoryApps {
 impl AppFile {
     /// Returns the app as its file calls it; `None` where that cannot be read.
     pub(super) fn key(&self) -> Option<AppKey> {
-        let bytes = context::read(&self.path).ok()?;
+        let bytes = working_folder::read(&self.path).ok()?;
         Some(Waml::parse(&self.name, &bytes).ok()?.app)
     }
 }
@@ -198,7 +183,8 @@ pub(super) fn choose_app(
     let names = apps.iter().map(AppName::as_str);
     let slugs = keys.iter().map(|(_, key)| key.slug.as_str());
     let hint = suggest::hint(name, names.clone().chain(slugs).collect::<Vec<_>>());
-    let message = format!("the repository has no app `{name}`, but {}", suggest::list(names));
+    let message =
+        format!("--app: the repository has no app `{name}`, but {}", suggest::list(names));
     Err(CliError::usage(message).hint(hint))
 }
 

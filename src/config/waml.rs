@@ -9,7 +9,8 @@ use crate::config::resolver::Resolver;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Waml {
-    /// Its path in the repository. Default: `.weave.yaml`.
+    /// Its path in the repository. Default: `.weave.yaml`. Without its extension it is the folder of the WAMLs of
+    /// several apps, `.weave/APP.yaml`.
     path: Option<String>,
     /// Its largest size in bytes. Default: 262144.
     #[schemars(range(min = 1, max = 262_144))]
@@ -19,7 +20,7 @@ pub(super) struct Waml {
 /// The settings of the WAML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WamlSettings {
-    /// Its path in the repository.
+    /// Its path in the repository; without its extension it is the folder of the WAMLs of several apps.
     pub path: String,
     /// Its largest size in bytes.
     pub max_bytes: usize,

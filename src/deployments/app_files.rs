@@ -213,8 +213,9 @@ impl Deployments {
         }
         let Release { repository, commit, .. } = &request.release;
         let heads = self.read_heads(repository, commit, files).await?;
-        let known = heads.iter().filter_map(|(_, head)| head.as_ref());
-        let duplicates = find_duplicates(known.map(|head| (head.app.clone(), head.place.clone())));
+        let readable = heads.iter().filter_map(|(_, head)| head.as_ref());
+        let duplicates =
+            find_duplicates(readable.map(|head| (head.app.clone(), head.place.clone())));
         if !duplicates.is_empty() {
             return Err(reject(duplicates));
         }

@@ -103,7 +103,7 @@ impl Deployments {
         }
         let heads = self.read_heads(&request.repository, &request.head, &files).await?;
         let mut sections = Vec::new();
-        let problems = self.find_problems(&files, &heads);
+        let problems = find_problems(&files, &heads);
         if !problems.is_empty() {
             let rejection = Rejection { violations: problems };
             sections.push(("the WAMLs together".to_owned(), text::unusable_set(&rejection)));
@@ -177,17 +177,6 @@ impl Deployments {
             Some((other, _)) => text::moved(path, &self.waml_path(Some(other))),
             None => text::no_file(path),
         })
-    }
-
-    /// Finds what is wrong with the WAMLs of a repository as a set.
-    fn find_problems(
-        &self,
-        files: &AppFiles,
-        heads: &[(AppName, Option<AppHead>)],
-    ) -> Vec<Violation> {
-        let known = heads.iter().filter_map(|(_, head)| head.as_ref());
-        let duplicates = find_duplicates(known.map(|head| (head.app.clone(), head.place.clone())));
-        files.problems().iter().cloned().chain(duplicates).collect()
     }
 
     /// Shows the preview at the head; returns the number of the check run.
@@ -411,4 +400,11 @@ fn check_run(request: &PullRequest, text: &PreviewText) -> CheckRun {
         details_url: None,
         annotations: remarks.iter().map(annotation).collect(),
     }
+}
+
+/// Finds what is wrong with the WAMLs of a repository as a set.
+fn find_problems(files: &AppFiles, heads: &[(AppName, Option<AppHead>)]) -> Vec<Violation> {
+    let readable = heads.iter().filter_map(|(_, head)| head.as_ref());
+    let duplicates = find_duplicates(readable.map(|head| (head.app.clone(), head.place.clone())));
+    files.problems().iter().cloned().chain(duplicates).collect()
 }

@@ -106,13 +106,14 @@ impl GitHubDeployment<'_> {
             "auto_merge": false,
             "description": truncate_chars(description, ForgeStatus::LONGEST),
             "production_environment": production,
-            "payload": {"tag": tag, "by": by, "request": key},
         });
-        if let Some(app) = app {
-            body["payload"]["app"] = json!(app);
+        let mut payload = json!({"tag": tag, "by": by, "request": key});
+        if let (Some(app), Some(map)) = (app, payload.as_object_mut()) {
+            map.insert("app".to_owned(), json!(app));
         }
-        if let (Some(contexts), Some(map)) = (contexts, body.as_object_mut()) {
-            map.insert("required_contexts".to_owned(), json!(contexts));
+        if let Some(map) = body.as_object_mut() {
+            map.insert("payload".to_owned(), payload);
+            map.extend(contexts.iter().map(|names| ("required_contexts".to_owned(), json!(names))));
         }
         body
     }

@@ -10,7 +10,7 @@ use crate::store::idempotency_keys::Reply;
 use crate::store::query::query;
 use crate::store::row::{self, Row, deployment_columns};
 use crate::store::write::WriteTransaction;
-use crate::store::{all_apps, audit, idempotency_keys, lane};
+use crate::store::{app_split, audit, idempotency_keys, lane};
 
 /// The result of a cancellation.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ impl Store {
         lane::lock(self, &mut write, &release.repository, &deployment.request.target);
         if deployment.all_apps {
             let words = (entry.by.name.as_str(), entry.reason.as_str());
-            all_apps::cancel_apps(self, &mut write, id, words, entry.at).await?;
+            app_split::cancel_apps(self, &mut write, id, words, entry.at).await?;
         }
         let Some(row) = end(&mut write, id, entry).await? else {
             let current = read(&mut write, id).await?;

@@ -17,7 +17,7 @@
 //! Read `db.rs` first, for [`Store`] and its transactions; then `intake.rs`, `queue.rs` and `life.rs` for the way of a
 //! deployment, `outbox.rs` for messages, and `read.rs` for queries. Every other file is about one noun.
 
-mod all_apps; // deployments of all apps of a repository
+mod app_split; // deployments of all apps of a repository
 mod audit; // the audit log
 mod cancel; // cancels a deployment
 mod canary_samples; // how far the canaries of deployments were, over time
@@ -78,7 +78,7 @@ mod undo; // the rollback of a deployment that failed in its cluster
 mod waiting_ends; // the end of deployments that wait for their cluster
 mod write; // a write transaction, its turn and its connection
 
-pub use crate::store::all_apps::AppsTurn;
+pub use crate::store::app_split::AppsTurn;
 pub use crate::store::cancel::Cancelled;
 pub use crate::store::claims::ClaimConflict;
 pub use crate::store::cluster_progress::{

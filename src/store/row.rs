@@ -232,7 +232,7 @@ pub(super) fn overview(row: &Row) -> Result<Deployment, StoreError> {
         rollback: row.json("rollback")?,
         rollout: row.maybe_id("rollout")?,
         fleet: row.maybe_id("fleet")?,
-        all_apps: row.text("app_name")? == ALL_APPS,
+        all_apps: row.text("app_name")? == EVERY_APP,
         parent: row.maybe_id("parent")?,
         hand_edit: None,
         template: row.maybe_text("template")?,
@@ -268,12 +268,12 @@ fn request(row: &Row) -> Result<DeploymentRequest, StoreError> {
 }
 
 /// The word for all apps of a repository, in the place of one's name.
-pub(super) const ALL_APPS: &str = "*";
+pub(super) const EVERY_APP: &str = "*";
 
 /// Reads the name of an app; `None` for the only one of its repository, and for all of them.
 pub(super) fn app_name(row: &Row) -> Result<Option<AppName>, StoreError> {
     let name = row.text("app_name")?;
-    if name.is_empty() || name == ALL_APPS {
+    if name.is_empty() || name == EVERY_APP {
         return Ok(None);
     }
     row.id("app_name").map(Some)

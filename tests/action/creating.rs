@@ -28,6 +28,24 @@ async fn one_target_is_one_deployment_of_the_commit_and_the_tag() {
 }
 
 #[tokio::test]
+async fn one_of_several_apps_is_named_in_the_payload() {
+    if !can_run() {
+        return;
+    }
+    for (app, sent) in
+        [("worker", json!("worker")), (".weave.yaml", json!(".weave.yaml")), ("", json!(null))]
+    {
+        let job = Job::new("dev", "v1").await.with("app", app);
+        let run = job.run().await;
+        assert_eq!(run.code, 0, "{}", run.log);
+        let deployments = job.deployments().await;
+        assert_eq!(deployments[0]["payload"]["app"], sent);
+        assert_eq!(deployments.len(), 1);
+        job.github.settled();
+    }
+}
+
+#[tokio::test]
 async fn three_targets_are_three_deployments_a_second_apart() {
     if !can_run() {
         return;
@@ -191,6 +209,7 @@ async fn a_wrong_input_is_told_before_anything_is_asked_for() {
     for (input, value, words) in [
         ("targets", " ,\n", "`targets` is empty"),
         ("tag", "", "`tag` is empty"),
+        ("app", "../worker", "`app` is no name of a file"),
         ("wait", "yes", "`wait` is neither"),
         ("timeout", "soon", "`timeout` is no time"),
         ("timeout", "1d", "`timeout` is no time"),

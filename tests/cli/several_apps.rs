@@ -92,7 +92,7 @@ fn a_command_about_one_app_asks_for_it() {
         assert!(text.contains("name one: `.weave.yaml`, `web` and `worker`"), "{text}");
         let (code, text) = runs(folder.path(), &[command, &["--app", "worker"]].concat());
         assert_eq!(code, Some(0), "{text}");
-        assert!(text.contains("worker") && !text.contains("my-app"), "{text}");
+        assert!(text.contains("worker") && !text.contains(" my-app"), "{text}");
         // A slug is as good as the name of a file.
         let (code, text) = runs(folder.path(), &[command, &["--app", "my-app"]].concat());
         assert_eq!((code, text.contains("my-app")), (Some(0), true), "{text}");

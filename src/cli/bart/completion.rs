@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The most tags or apps that are offered.
 const MAX_CANDIDATES: usize = 50;
 /// The commands whose app is one of the repository.
-const OF_REPOSITORY: [&str; 15] = [
+const REPOSITORY_COMMANDS: [&str; 15] = [
     "deploy",
     "plan",
     "validate",
@@ -98,7 +98,7 @@ fn candidates(command: &str, argument: &str) -> Option<fn() -> Vec<CompletionCan
     match argument {
         "target" | "targets" | "only" => Some(targets),
         "rollout" => Some(rollouts),
-        "app" if OF_REPOSITORY.contains(&command) => Some(repository_apps),
+        "app" if REPOSITORY_COMMANDS.contains(&command) => Some(repository_apps),
         "app" => Some(apps),
         "to" if command == "rollback" => Some(revisions),
         "to" | "from" if command == "promote" => Some(targets),
@@ -156,7 +156,7 @@ fn revisions() -> Vec<CompletionCandidate> {
 /// Returns the apps of the repository by the names of their files, where it has several.
 fn repository_apps() -> Vec<CompletionCandidate> {
     let apps = RepositoryApps::find().filter(RepositoryApps::has_several);
-    let files = apps.map(|apps| apps.all()).unwrap_or_default().into_iter();
+    let files = apps.map(|apps| apps.list()).unwrap_or_default().into_iter();
     let candidate = |file: AppFile| {
         let key = file.key().map(|key| key.to_string().into());
         Some(CompletionCandidate::new(file.app?.to_string()).help(key))

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{deploy, validate};
 use crate::api::builds::BuildPage;
 use crate::api::service::{Identity, TargetList};
-use crate::cli::context::{self, RepositorySelector, ServiceArgs, WAML_FILE};
+use crate::cli::context::{self, RepositorySelector, ServiceArgs};
 use crate::cli::diagnostics::SourceTexts;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::host::Host;
@@ -16,6 +16,7 @@ use crate::cli::local::{self, LocalInput};
 use crate::cli::output::{BAD, DIM, GOOD, NOTE};
 use crate::cli::platform::KnownTargets;
 use crate::cli::repository_apps::{AppChoiceArg, RepositoryApps};
+use crate::cli::working_folder::WAML_FILE;
 use crate::model::id::{RepoName, TargetName};
 use crate::model::violation::Severity;
 use crate::waml::Waml;
@@ -169,10 +170,8 @@ impl Doctor {
 /// Reads the WAML, and checks it for each of its targets.
 fn valid_waml(app: &AppChoiceArg, known_targets: &KnownTargets) -> Result<Arc<Waml>, CliError> {
     let has_waml = RepositoryApps::find().is_some();
-    let waml = context::waml_of(app).map_err(|error| match has_waml {
-        true => error,
-        false => error.hint("`bart init` writes one"),
-    })?;
+    let waml = context::waml_of(app)
+        .map_err(|error| if has_waml { error } else { error.hint("`bart init` writes one") })?;
     let mut sources = SourceTexts::default();
     let templates = local::templates(None, &mut sources, crate::cli::output::Format::Text)?;
     let world = LocalInput { waml: Ok(Arc::clone(&waml)), templates, sources };

@@ -94,7 +94,7 @@ impl ImportEditArgs {
     async fn propose(&self) -> CommandOutcome {
         let repository = self.selector.repository()?;
         let github = deploy::github_session(&self.service.server).await?;
-        let app = self.app.request_name(&repository)?;
+        let app = context::request_app(&self.app, &repository)?;
         let base = DefaultBranchWaml::fetch(&github, &repository, app.as_ref()).await?;
         let path = base.path.clone();
         let waml = parse(&path, &base.text)?;

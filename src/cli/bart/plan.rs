@@ -110,7 +110,7 @@ impl PlanArgs {
         let mut waml = None;
         let mut sources = SourceTexts::default();
         let repository = self.selector.repository()?;
-        let app = self.app.request_name(&repository)?;
+        let app = context::request_app(&self.app, &repository)?;
         let mut request = PlanRequest {
             repository: repository.to_string(),
             app_name: app.map(String::from),

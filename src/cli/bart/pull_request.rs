@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use crate::cli::bart::deploy::github::GitHubSession;
-use crate::cli::context::WAML_FILE;
 use crate::cli::error::CliError;
+use crate::cli::working_folder::WAML_FILE;
 use crate::model::id::{AppName, RepoName};
 use crate::support::clock;
 use crate::support::percent::encode_path;

@@ -167,7 +167,7 @@ impl SetArgs {
         let ServiceArgs { server, output } = &self.service;
         let repository = self.selector.repository()?;
         let github = deploy::github_session(server).await?;
-        let app = self.app.request_name(&repository)?;
+        let app = context::request_app(&self.app, &repository)?;
         let proposal = WeightProposal {
             repository: &repository,
             app: app.as_ref(),

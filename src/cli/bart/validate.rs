@@ -71,7 +71,9 @@ impl Validate {
             output::note(&known_targets.note(&targets));
             if !violations.is_empty() {
                 let mut sources = SourceTexts::default();
-                worlds.iter().for_each(|world| sources.extend(&world.sources));
+                for world in &worlds {
+                    sources.extend(&world.sources);
+                }
                 local::print_violations(&violations, &sources, self.output)?;
             }
         }
@@ -81,10 +83,9 @@ impl Validate {
         if self.output.is_data() {
             return Ok(());
         }
-        files
-            .iter()
-            .zip(wamls)
-            .try_for_each(|(file, waml)| self.print_success(file, &self.targets(waml, files.len())))
+        files.iter().zip(wamls).try_for_each(|(file, waml)| {
+            Self::print_success(file, &self.targets(waml, files.len()))
+        })
     }
 
     fn find_violations(
@@ -114,7 +115,7 @@ impl Validate {
             return Vec::new();
         }
         let places = wamls.iter().map(|waml| (waml.app.clone(), place_of(waml)));
-        let problems = RepositoryApps::here().files().problems().to_vec();
+        let problems = RepositoryApps::read_current().files().problems().to_vec();
         problems.into_iter().chain(find_duplicates(places)).collect()
     }
 
@@ -127,7 +128,7 @@ impl Validate {
         }
     }
 
-    fn print_success(&self, file: &Path, targets: &[TargetName]) -> CommandOutcome {
+    fn print_success(file: &Path, targets: &[TargetName]) -> CommandOutcome {
         let targets: Vec<String> = targets.iter().map(ToString::to_string).collect();
         let file = file.display();
         let for_targets = if targets.is_empty() {

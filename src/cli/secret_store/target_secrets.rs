@@ -23,6 +23,7 @@ use crate::cli::local;
 use crate::cli::names::act_path;
 use crate::cli::output::{self, Format};
 use crate::cli::repository_apps::AppChoiceArg;
+use crate::cli::working_folder;
 use crate::cluster::connection::client::ClusterConnection;
 use crate::cluster::connection::settings::ClusterAccess;
 use crate::cluster::secret_objects::{SecretObjectKind, get_object};
@@ -327,7 +328,7 @@ fn kubeconfig_path(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
 
 /// Returns the names of a kubeconfig's contexts.
 fn contexts_of(file: &Path) -> Result<Vec<String>, CliError> {
-    let bytes = context::read(file)?;
+    let bytes = working_folder::read(file)?;
     // The parser's own words may repeat a token.
     let config: Json = serde_yaml::from_slice(&bytes)
         .map_err(|_| CliError::io(format!("{} is no kubeconfig", file.display())))?;

@@ -50,7 +50,7 @@ const SEARCH_LIMIT: u32 = 50;
 const SEARCH_DELAY: Duration = Duration::from_secs(30);
 
 /// The reason why a deployment of all apps has no message.
-const OF_APPS: &str = "the deployments of its apps have messages of their own";
+const MESSAGES_OF_APPS: &str = "the deployments of its apps have messages of their own";
 
 pub(super) type SlackOutcome = Result<Delivered, DeliveryFailure>;
 
@@ -64,7 +64,7 @@ impl Sinks {
         }
         let deployment = self.deployment(message).await?;
         if deployment.all_apps {
-            return Ok(nothing_to_send(OF_APPS));
+            return Ok(nothing_to_send(MESSAGES_OF_APPS));
         }
         let waml = self.deployments.waml_path(deployment.request.release.app.as_ref());
         let contact = self.contact(&deployment).await?;
@@ -148,7 +148,7 @@ impl Sinks {
         }
         let deployment = self.deployment(message).await?;
         if deployment.all_apps {
-            return Ok(nothing_to_send(OF_APPS));
+            return Ok(nothing_to_send(MESSAGES_OF_APPS));
         }
         let waml = self.deployments.waml_path(deployment.request.release.app.as_ref());
         let person = match self.find_person(sink, &deployment, now).await {

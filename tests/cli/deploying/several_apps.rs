@@ -45,10 +45,7 @@ async fn one_app_is_deployed_by_its_name_and_all_without_one() {
     let list = process.json("/api/v1/deployments?limit=10").await;
     let all = list["deployments"].as_array().unwrap().iter().find(|one| one["all_apps"] == true);
     let id = all.unwrap()["id"].as_str().unwrap().to_owned();
-    developer
-        .runs(&server, &["status", "--deployment", &id])
-        .await
-        .ended(0, &["apps", ".weave.yaml", "worker"]);
+    developer.runs(&server, &["status", &id]).await.ended(0, &["apps", ".weave.yaml", "worker"]);
 }
 
 #[tokio::test]
@@ -68,7 +65,7 @@ async fn plans_promotions_and_the_state_are_of_one_app() {
     let shell = [("BART_SERVER", process.address()), ("BART_COMPLETE", "fish")];
     let said = developer.runs(&shell, &["--", "bart", "deploy", "--app", ""]).await;
     said.ended(0, &["worker\tdevx/worker", "web\tdevx/web"]);
-    let start = ["rollout", "start", "1.2", TARGET, "--app", "worker"];
+    let start = ["rollout", "start", "1.2", "--targets", TARGET, "--app", "worker"];
     developer.runs(&server, &start).await.ended(0, &["done, 1 of 1"]);
     assert_eq!(
         (live(&process, "worker").await, live(&process, "web").await),

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::deployments::{DeploymentDetail, DeploymentPage};
 use crate::cli::client::ServiceEndpoint;
-use crate::cli::context::{self, RepositorySelector, ServiceArgs};
+use crate::cli::context::{RepositorySelector, ServiceArgs};
 use crate::cli::diagnostics::{self, SourceTexts};
 use crate::cli::error::{CliError, CliErrorKind, CommandOutcome};
 use crate::cli::host::Host;
@@ -34,6 +34,7 @@ use crate::cli::platform::KnownTargets;
 use crate::cli::table::{Column, table};
 use crate::cli::times;
 use crate::cli::verbatim::Verbatim;
+use crate::cli::working_folder;
 use crate::model::deployment::State;
 use crate::model::id::{AppName, ImageTag, RepoName, TargetName};
 use crate::model::violation::Severity;
@@ -224,7 +225,7 @@ impl Deploy {
 
     /// Reads the commit, and checks its WAML as far as this machine can.
     fn read_checked_tree(&self, known_targets: &KnownTargets) -> Result<Tree, CliError> {
-        let (folder, app) = (context::folder()?, self.app.as_deref());
+        let (folder, app) = (working_folder::path()?, self.app.as_deref());
         let tree = worktree::read_tree(&folder, self.git_ref.as_deref(), app)?;
         for waml in tree.wamls.iter().filter(|_| !self.no_check) {
             let targets = self.targets_of(waml, &tree);

@@ -183,8 +183,8 @@ fn note(hold: &HoldSummary, times: TimeFormatter) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::context::WAML_FILE;
     use crate::cli::times::TimeStyle;
+    use crate::cli::working_folder::WAML_FILE;
     use crate::waml::extra_files::ExtraFiles;
 
     const WAML: &str = include_str!("../../../../tests/pipeline/example/waml.yaml");

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use git2::{Oid, Repository, StatusOptions};
 
-use crate::cli::context::WAML_FILE;
 use crate::cli::error::CliError;
 use crate::cli::extra_files;
 use crate::cli::output::short;
 use crate::cli::repository_apps::choose_app;
+use crate::cli::working_folder::WAML_FILE;
 use crate::model::id::AppName;
 use crate::waml::Waml;
 use crate::waml::app_files::{AppChoice, AppFiles, app_of, folder_of};

@@ -14,10 +14,11 @@ use self::guess::{Guess, GuessedService};
 use self::text::FirstWaml;
 use crate::api::service::TargetList;
 use crate::cli::client::ServiceEndpoint;
-use crate::cli::context::{self, RepositorySelector, WAML_FILE};
+use crate::cli::context::RepositorySelector;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BOLD, DIM, GOOD};
 use crate::cli::repository_apps::RepositoryApps;
+use crate::cli::working_folder::{self, WAML_FILE};
 use crate::model::id::{AppName, Namespace, Slug, TargetName};
 use crate::waml::Waml;
 use crate::waml::app_files::path_of;
@@ -76,11 +77,11 @@ pub(super) struct InitArgs {
 
 impl InitArgs {
     pub(super) async fn run(self) -> CommandOutcome {
-        let folder = context::folder()?;
+        let folder = working_folder::path()?;
         let name = path_of(WAML_FILE, self.app.as_ref());
         let apps = RepositoryApps::find().filter(|_| !self.print);
-        let taken = apps.as_ref().and_then(|apps| self.find_taken(apps, &name));
-        if let Some(file) = taken {
+        let occupied = apps.as_ref().and_then(|apps| self.find_existing(apps, &name));
+        if let Some(file) = occupied {
             let hint = "`bart validate` checks it; for one more app of this repository: `bart init --app NAME`";
             return Err(CliError::refused(format!("there is a {file} already")).hint(hint));
         }
@@ -108,10 +109,10 @@ impl InitArgs {
     }
 
     /// Finds the file that is in the way of the new one: itself, or where no app is named any.
-    fn find_taken(&self, apps: &RepositoryApps, name: &str) -> Option<String> {
-        let files = apps.all();
-        let taken = files.iter().find(|file| self.app.is_none() || file.name == name)?;
-        Some(taken.path.display().to_string())
+    fn find_existing(&self, apps: &RepositoryApps, name: &str) -> Option<String> {
+        let files = apps.list();
+        let file = files.iter().find(|file| self.app.is_none() || file.name == name)?;
+        Some(file.path.display().to_string())
     }
 
     /// Collects what the file says: arguments, answers, guesses.
@@ -216,7 +217,7 @@ fn read_files(folder: &Path) -> BTreeMap<&'static str, String> {
 
 /// Returns the address that git knows of the person.
 fn email() -> Option<String> {
-    let folder = context::folder().ok()?;
+    let folder = working_folder::path().ok()?;
     let repository = git2::Repository::discover(folder).and_then(|git| git.config());
     let config = repository.or_else(|_| git2::Config::open_default()).ok()?;
     config.get_string("user.email").ok()

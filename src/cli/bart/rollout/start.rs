@@ -13,12 +13,13 @@ use crate::api::rollouts::{
     OverlapChoice, RolloutFailurePolicy, RolloutPlanAnswer, RolloutStartRequest, RolloutSummary,
 };
 use crate::cli::bart::deploy::{self, worktree};
-use crate::cli::context::{self, RepositorySelector, ServiceArgs};
+use crate::cli::context::{RepositorySelector, ServiceArgs};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BOLD, DIM, GOOD};
 use crate::cli::repository_apps::AppChoiceArg;
 use crate::cli::times;
 use crate::cli::verbatim::Verbatim;
+use crate::cli::working_folder;
 use crate::model::id::{AppName, ImageTag, RolloutId};
 use crate::model::removal;
 
@@ -193,7 +194,7 @@ impl RolloutStartArgs {
     pub(super) async fn run(self) -> CommandOutcome {
         let repository = self.selector.repository()?;
         let app = self.app.name();
-        let tree = worktree::read_tree(&context::folder()?, self.git_ref.as_deref(), app)?;
+        let tree = worktree::read_tree(&working_folder::path()?, self.git_ref.as_deref(), app)?;
         for warning in &tree.warnings {
             output::warning(warning);
         }

@@ -18,13 +18,13 @@ use self::engine::ContainerEngine;
 use self::folder::RunFolder;
 use self::plan::{RunFile, RunPlan, RunSources};
 use crate::api::secrets::SecretAct;
-use crate::cli::context;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::local;
 use crate::cli::output::{self, BOLD, DIM, GOOD};
 use crate::cli::repository_apps::RepositoryApps;
 use crate::cli::secret_store::target_secrets::{StoreArgs, TargetSettings};
 use crate::cli::settings::write_private;
+use crate::cli::working_folder;
 use crate::model::id::{ImageTag, TargetName};
 use crate::model::secret_key::SecretKeyName;
 use crate::support::clock;
@@ -179,7 +179,7 @@ impl RunArgs {
         let mut variables = Vec::new();
         for file in files {
             let name = file.display().to_string();
-            let bytes = context::read(&file)?;
+            let bytes = working_folder::read(&file)?;
             let text = std::str::from_utf8(&bytes);
             let text = text.map_err(|_| CliError::usage(format!("{name} is no text (UTF-8)")))?;
             let parsed = env_file::parse(text)

@@ -9,10 +9,11 @@ use crate::api::rollouts::{OverlapChoice, RolloutFailurePolicy, RolloutStartRequ
 use crate::cli::bart::deploy::worktree;
 use crate::cli::bart::rollout::start::{FollowArgs, start_and_follow};
 use crate::cli::bart::traffic::live::{LiveTraffic, clusters_of, read_live};
-use crate::cli::context::{self, Context, ServiceArgs};
+use crate::cli::context::{Context, ServiceArgs};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output;
 use crate::cli::times;
+use crate::cli::working_folder;
 use crate::manifests::parse::shares::RouteShares;
 use crate::manifests::parse::versions::LiveVersionManifest;
 use crate::model::id::{ImageTag, TargetName};
@@ -82,7 +83,7 @@ pub(in crate::cli::bart) struct ShiftArgs {
 impl ShiftArgs {
     pub(super) async fn run(self) -> CommandOutcome {
         let Self { to, steps, target, context: Context { about, server, output }, .. } = self;
-        let tree = worktree::read_tree(&context::folder()?, self.git_ref.as_deref(), None)?;
+        let tree = worktree::read_tree(&working_folder::path()?, self.git_ref.as_deref(), None)?;
         for warning in &tree.warnings {
             output::warning(warning);
         }

@@ -9,12 +9,13 @@ use crate::cli::diagnostics::SourceTexts;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::extra_files;
 use crate::cli::local;
+use crate::cli::working_folder::WAML_FILE;
 use crate::config::settings::Settings;
 use crate::model::id::TargetName;
 use crate::pipeline::impact::Case;
 use crate::support::clock::Clock;
 use crate::waml::Waml;
-use crate::waml::app_files::path_of;
+use crate::waml::app_files::{folder_of, path_of};
 use crate::waml::extra_files::beside;
 
 /// The WAMLs to compare.
@@ -33,7 +34,7 @@ const LARGEST: u64 = 262_144;
 const DEEPEST: usize = 16;
 
 /// Reads all YAML files below a folder, each for all its targets. Does not follow links, and skips folders that begin
-/// with a dot.
+/// with a dot, other than that of the WAMLs of several apps.
 pub(super) fn in_folder(
     folder: &Path,
     sources: &mut SourceTexts,
@@ -82,7 +83,8 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> CommandOutcome
         let entry = entry.map_err(&failed)?;
         let (path, name) = (entry.path(), entry.file_name());
         let kind = entry.metadata().map_err(&failed)?;
-        let is_hidden = name.to_string_lossy().starts_with('.');
+        let is_hidden = name.to_string_lossy().starts_with('.')
+            && folder_of(WAML_FILE).is_none_or(|folder| name != folder);
         let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
         if kind.is_dir() && !is_hidden && depth > 1 {
             walk(&path, depth - 1, files)?;

@@ -8,6 +8,7 @@ use super::*;
 use crate::model::event::{
     DeploymentRequest, EventRefusal, Recipient, RepositoryIdentity, RequestedRollout,
 };
+use crate::model::id::AppName;
 
 const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 
@@ -60,6 +61,26 @@ fn refused(event: &Value) -> String {
             format!("{field}: {problem}")
         }
         Ok(other) => panic!("{other:?} is neither malformed nor refused"),
+    }
+}
+
+#[test]
+fn a_payload_names_one_of_several_apps() {
+    let app = |payload: Value| request(&with("/deployment/payload", payload)).release.app;
+    let worker: Option<AppName> = Some("worker".parse().unwrap());
+    assert_eq!(app(json!({"tag": "1.0", "app": "worker"})), worker);
+    assert_eq!(app(json!("{\"tag\": \"1.0\", \"app\": \"worker\"}")), worker);
+    assert_eq!(app(json!({"tag": "1.0", "app": ".weave.yaml"})), Some(AppName::root()));
+    for none in [json!({"tag": "1.0"}), json!({"tag": "1.0", "app": null})] {
+        assert_eq!(app(none), None);
+    }
+    for (app, problem) in [
+        (json!("Not a name"), "deployment.payload.app: "),
+        (json!("../worker"), "deployment.payload.app: "),
+        (json!(7), "deployment.payload.app: is a number"),
+    ] {
+        let refusal = refused(&with("/deployment/payload", json!({"tag": "1.0", "app": app})));
+        assert!(refusal.starts_with(problem), "{refusal}");
     }
 }
 

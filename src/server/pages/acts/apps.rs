@@ -346,7 +346,7 @@ async fn send_deploy(
     let checks = choice.required_checks().map_err(unprocessable)?;
     let app: AppDetail = call.api.get(&path(instance)).await?;
     let body = json!({
-        "repository": app.repository, "ref": choice.git_ref.unwrap_or_default(),
+        "repository": app.repository, "app_name": app_name(&app), "ref": choice.git_ref.unwrap_or_default(),
         "tag": choice.tag.unwrap_or_default(), "target": instance.target.as_str(),
         "description": form.get("reason"), "required_contexts": checks.contexts().unwrap_or_default(),
         "require_all_contexts": checks == RequiredChecks::All,
@@ -360,6 +360,12 @@ async fn send_deploy(
         Some(id) => format!("/deployments/{id}"),
         None => format!("{}?created={forge_id}", path(instance)),
     })
+}
+
+/// Returns the app by the name of its file, where its repository has several; the others are then left as they are.
+fn app_name(app: &AppDetail) -> Option<&str> {
+    let live = app.live.as_ref().and_then(|live| live.app_name.as_deref());
+    live.or_else(|| app.last.as_ref().and_then(|last| last.app_name.as_deref()))
 }
 
 /// Returns the id of a deployment that was created at GitHub, if its event arrives soon.
@@ -434,9 +440,9 @@ async fn deploy_page(
         page.consequences.push("Choose a build, and the commit or branch of its WAML.".to_owned());
         return Ok(page);
     };
-    let body = json!({
-        "repository": app.repository, "target": instance.target.as_str(), "tag": tag, "ref": git_ref,
-    });
+    let app_name = app_name(&app);
+    let body = json!({"repository": app.repository, "app_name": app_name, "target": instance.target.as_str(),
+        "tag": tag, "ref": git_ref});
     let plan: PlanAnswer = match call.api.post("/plan", &body, None).await {
         Ok(plan) => plan,
         Err(refusal) => {

@@ -20,7 +20,7 @@ use crate::store::error::StoreError;
 use crate::store::lane::LaneName;
 use crate::store::lease::{Claim, LeaseState};
 use crate::store::query::{Query, query};
-use crate::store::row::{self, ALL_APPS, overview_columns};
+use crate::store::row::{self, EVERY_APP, overview_columns};
 use crate::store::write::WriteTransaction;
 use crate::store::{inactive, intake, lane, mark_text};
 use crate::support::time::saturating_add;
@@ -113,7 +113,7 @@ impl Store {
         let sql = "UPDATE deployments SET app_name = $3, worker = NULL, due_at = $4, state = 'queued', \
              cluster_state = 'running' \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL AND state = 'running' RETURNING id, place";
-        let update = query(sql, (claim, ALL_APPS, now));
+        let update = query(sql, (claim, EVERY_APP, now));
         let Some(row) = update.first(write.sql(), SPLITTING).await? else {
             // A dropped transaction releases the lanes only some time later.
             write.commit().await?;
@@ -134,7 +134,7 @@ impl Store {
             let lane = LaneName { app: app.to_string(), ..LaneName::of(request) };
             self.supersede_older(&mut write, &lane, now).await?;
         }
-        let lane = LaneName { app: ALL_APPS.to_owned(), ..LaneName::of(request) };
+        let lane = LaneName { app: EVERY_APP.to_owned(), ..LaneName::of(request) };
         self.supersede_older(&mut write, &lane, now).await?;
         write.commit().await?;
         Ok(LeaseState::Held)
