@@ -98,7 +98,8 @@ async fn what_cannot_be_found_out_is_said_in_the_end() {
     let deployer = Deployer::start_as_app().await;
     let shop = shop(&deployer);
     let (number, head) = opens(&shop, "more").await;
-    deployer.github.fails(18, "GET contents", Fault::BadGateway);
+    // Each look asks for the file and for the folder of several apps.
+    deployer.github.fails(2 * 18, "GET contents", Fault::BadGateway);
     let time = deployer.settle().await;
     let hours = time.as_hours();
     assert!((0..2).contains(&hours) && time > SignedDuration::from_mins(30), "{time:#}");

@@ -169,7 +169,15 @@ impl Run {
 
 /// The text without the breaks of its lines, which depend on the lengths of addresses.
 fn unwrapped(text: &str) -> String {
-    text.replace(&format!("\n{}", " ".repeat(12)), " ")
+    let indent = " ".repeat(12);
+    let mut out = String::new();
+    for line in text.lines() {
+        match line.strip_prefix(&indent).filter(|rest| !rest.starts_with(' ')) {
+            Some(rest) => out = format!("{} {rest}\n", out.trim_end_matches('\n')),
+            None => out += &format!("{line}\n"),
+        }
+    }
+    out
 }
 
 /// Nothing that is printed has a secret in it.

@@ -93,24 +93,30 @@ fn applied_text(file: &PreparedFile) -> String {
     String::from_utf8_lossy(present.unwrap_or(&file.expected.bytes)).into_owned()
 }
 
-/// Writes the Secret without its credentials; `None` where Argo CD needs none or cannot reach the repository.
+/// Returns the Secret without its credentials; `None` where Argo CD needs none or cannot reach the repository.
 fn secret_text(settings: &Settings, prepared: &[Prepared]) -> Option<String> {
     let repository = prepared.first().filter(|one| one.url.starts_with("https://"))?;
     let namespace = match &settings.clusters {
         Clusters::Known(targets) => targets.values().next().map(|one| one.argocd.namespace.clone()),
         Clusters::Any(_) => None,
     };
+    let namespace = namespace.map_or("argocd".to_owned(), |namespace| namespace.to_string());
+    Some(write_secret(&repository.name, &repository.url, &namespace))
+}
+
+/// Writes Argo CD's Secret of a repository, with its credentials as comments.
+fn write_secret(name: &str, url: &str, namespace: &str) -> String {
     let secret = json!({
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
-            "name": repository.name,
-            "namespace": namespace.map_or("argocd".to_owned(), |namespace| namespace.to_string()),
+            "name": name,
+            "namespace": namespace,
             "labels": {"argocd.argoproj.io/secret-type": "repository"},
         },
-        "stringData": {"type": "git", "url": repository.url},
+        "stringData": {"type": "git", "url": url},
     });
-    Some(format!("{}{SECRET_REST}", emit::document(&secret)))
+    format!("{}{SECRET_REST}", emit::document(&secret))
 }
 
 /// Decides what is left to do. Pure.
@@ -177,4 +183,45 @@ pub(super) async fn prepare(session: &SetupSession, force: bool) -> Result<(), C
         output::print(&format!("  {GOOD}pushed{GOOD:#}    {commit}, {}\n", repository.url))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_secret_is_one_with_either_way_filled_in() {
+        let text = write_secret("manifests", "https://git.example.com/m.git", "argocd");
+        let read = |text: &str| -> serde_json::Value { serde_yaml::from_str(text).unwrap() };
+        assert_eq!(read(&text)["stringData"]["url"], "https://git.example.com/m.git");
+        let app = text.replace("  # githubApp", "  githubApp").replace("  #   (", "    (");
+        assert_eq!(read(&app)["stringData"]["githubAppID"], "1234567");
+        assert!(read(&app)["stringData"]["githubAppPrivateKey"].is_string(), "{app}");
+        let token =
+            text.replace("  # username", "  username").replace("  # password", "  password");
+        assert_eq!(read(&token)["stringData"]["username"], "x-access-token");
+    }
+
+    #[test]
+    fn each_cluster_is_applied_where_its_argo_cd_runs() {
+        let cluster = "context=my prod,name=a,environment=production,domain=a.example.com";
+        let elsewhere =
+            "context=c,name=b,environment=production,domain=b.example.com,server=https://10.0.0.1";
+        let answers = SetupAnswers {
+            clusters: vec![cluster.parse().unwrap(), elsewhere.parse().unwrap()],
+            ..SetupAnswers::default()
+        };
+        let facts = ArgoCdFacts::Usable {
+            prepared: Vec::new(),
+            changes: Vec::new(),
+            has_secret: true,
+            targets: vec!["a".to_owned(), "b".to_owned()],
+        };
+        let text = plan(&answers, &facts, ("d", false)).render();
+        assert!(text.contains("kubectl --context 'my prod' apply -f d/argocd/a.yaml"), "{text}");
+        assert!(text.contains("kubectl apply -f d/argocd/b.yaml"), "{text}");
+        assert!(text.contains("kubectl apply -f d/argocd/repository-secret.yaml"), "{text}");
+        let none = plan(&answers, &ArgoCdFacts::NoConfiguration, ("d", false));
+        assert!(none.obstacle().is_some());
+    }
 }
