@@ -109,7 +109,8 @@ async fn a_refused_read_holds_up_statuses_too() {
 #[tokio::test]
 async fn the_last_requests_of_an_hour_are_for_deployments() {
     let deployer = Deployer::start().await;
-    deployer.github.hourly(60);
+    // Two are for each deployment: its WAML, and the folder of several apps.
+    deployer.github.hourly(120);
     let mut ids = Vec::new();
     for number in 0..40 {
         ids.push(app(&deployer, &format!("app-{number}")).deploys(TARGET, "v1").await);

@@ -97,6 +97,9 @@ impl Sinks {
         {
             let outcome =
                 self.update_canary(sink, message, (&deployment, Vec::new()), posted, now).await;
+            // A change can be made twice: it puts no message in doubt that was not posted yet.
+            let outcome =
+                outcome.map_err(|failure| DeliveryFailure { unsure: message.unsure, ..failure });
             let is_done = matches!(outcome, Ok(Delivered::Yes { .. }));
             if !is_done || matches!(action, Action::Skip(_)) {
                 return outcome;
