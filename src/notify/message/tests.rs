@@ -411,7 +411,7 @@ fn ids_of_people_have_their_form() {
 
 #[test]
 fn a_canary_says_its_share_and_its_failed_checks_and_mentions_nobody() {
-    let deployment = deployment(&[]);
+    let deployment = Deployment { state: State::Progressing, ..deployment(&[]) };
     let status = |workload: &str, failed_checks, reason: Option<&str>| CanaryStatus {
         workload: workload.to_owned(),
         phase: "Progressing".to_owned(),
