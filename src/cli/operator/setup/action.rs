@@ -34,7 +34,11 @@ pub(super) enum SetupAction {
     /// The configuration is checked.
     CheckConfiguration(String),
     /// A commit is pushed to the manifest repository.
-    Prepare(String),
+    Prepare {
+        text: String,
+        /// The differences of the files that it replaces.
+        differences: String,
+    },
     /// A person does it; the setup cannot.
     Person(String),
     /// It waits for another step.
@@ -77,6 +81,11 @@ impl StepPlan {
         })
     }
 
+    /// Returns whether a run would stop at this step, whatever the steps before it do.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.actions.iter().any(|action| matches!(action, SetupAction::Blocked(_)))
+    }
+
     /// Returns the lines of the plan, at most 80 columns wide.
     pub(super) fn render(&self) -> String {
         self.actions.iter().map(SetupAction::render).collect()
@@ -95,7 +104,7 @@ impl SetupAction {
             | Self::AwaitInstallation(text)
             | Self::MakeToken(text)
             | Self::CheckConfiguration(text)
-            | Self::Prepare(text) => ("to do", text.clone(), BOLD),
+            | Self::Prepare { text, .. } => ("to do", text.clone(), BOLD),
             Self::RecordVersion(name, version) => {
                 ("to do", format!("note that {name} has Kubernetes {version}"), BOLD)
             }

@@ -179,7 +179,12 @@ impl SetupAnswers {
         }
         if let Some(url) = self.github_api.take() {
             let url = url.trim_end_matches('/').to_owned();
-            if !is_encrypted_or_local(&url) || has_credentials(&url) {
+            if has_credentials(&url) {
+                // The address itself is not repeated: it has a secret.
+                let message = "the address of GitHub's API has a user name or a password in it";
+                return Err(CliError::usage(message).hint("--github-api: write it without"));
+            }
+            if !is_encrypted_or_local(&url) {
                 let message = format!("{url:?} is no address of GitHub's API");
                 let hint = "--github-api: https://api.github.com, or https://HOST/api/v3";
                 return Err(CliError::usage(message).hint(hint));
@@ -228,6 +233,32 @@ impl SetupAnswers {
     /// Returns whether the App pushes to the manifest repository: then it needs the permission.
     pub(super) fn app_pushes(&self) -> bool {
         self.manifests_token_file.is_none()
+    }
+
+    /// Returns why a pod cannot have the manifest repository.
+    pub(super) fn pod_repository_problem(&self) -> Option<String> {
+        let url = self.manifests_url.as_deref().filter(|_| self.runs_on() == RunsOn::Kubernetes)?;
+        let is_path = url.starts_with('/') || url.starts_with("file:");
+        is_path.then(|| {
+            format!("{url} is a path of this machine, which a pod does not have: name an https address with --manifests-url")
+        })
+    }
+
+    /// Returns why a pod cannot watch the clusters: it is in one of them, and would watch that one in place of others.
+    pub(super) fn pod_cluster_problem(&self) -> Option<String> {
+        let clusters = self.clusters.iter().filter(|_| self.runs_on() == RunsOn::Kubernetes);
+        let own: Vec<&ClusterAnswer> =
+            clusters.filter(|cluster| cluster.watch && cluster.server.is_none()).collect();
+        let (first, rest) = own.split_first()?;
+        let is_one = rest.iter().all(|cluster| cluster.context == first.context);
+        let names: Vec<&str> = own.iter().map(|cluster| cluster.name.as_str()).collect();
+        (!is_one).then(|| {
+            format!(
+                "{}: the pod of the service is in one of these clusters, and would watch that one in place of the others; give \
+                 the others `server=` with their address, or `watch=no`, with --cluster for every cluster or in {ANSWERS_FILE}",
+                names.join(", ")
+            )
+        })
     }
 
     /// Returns the questions of a list without an answer.
@@ -296,14 +327,18 @@ fn check_answer(question: Question, text: &str) -> Result<String, CliError> {
     if text.len() > MAX_ANSWER {
         return refuse("the answer is too long".to_owned(), "shorten it");
     }
+    if has_credentials(text) {
+        // The answer itself is not repeated: it has a secret.
+        let problem = "the answer has a user name or a password in it".to_owned();
+        return refuse(problem, "write it without; the App or a token's file authenticates");
+    }
     match question {
         Question::ServiceUrl => {
             let url = reqwest::Url::parse(text).ok();
             let is_plain = |url: &reqwest::Url| {
                 url.query().is_none() && url.fragment().is_none() && url.path() == "/"
             };
-            let is_usable = is_encrypted_or_local(text) && !has_credentials(text);
-            if !is_usable || !url.as_ref().is_some_and(is_plain) {
+            if !is_encrypted_or_local(text) || !url.as_ref().is_some_and(is_plain) {
                 let problem = format!("{text:?} is no https address of a host");
                 return refuse(problem, "https://deployer.example.com");
             }
@@ -333,14 +368,6 @@ fn check_answer(question: Question, text: &str) -> Result<String, CliError> {
                 let problem = "this is no address of a repository".to_owned();
                 return refuse(problem, "https://github.com/example/manifests.git");
             }
-            if has_credentials(text) {
-                // The address itself is not repeated: it has a secret.
-                let problem = "the address has a user name or a password in it".to_owned();
-                return refuse(
-                    problem,
-                    "write it without; the App or a token's file authenticates",
-                );
-            }
             let is_address = text.contains("://") || text.contains(':');
             let path = std::path::absolute(text).ok().filter(|_| !is_address);
             Ok(path.map_or_else(|| text.to_owned(), |path| path.display().to_string()))
@@ -360,7 +387,9 @@ mod tests {
             (ServiceUrl, "http://127.0.0.1:8080", Some("http://127.0.0.1:8080")),
             (ServiceUrl, "http://deployer.example.com", None),
             (ServiceUrl, "https://deployer.example.com/path", None),
-            (ServiceUrl, "https://me:pw@deployer.example.com", None),
+            (ServiceUrl, "https://me:hunter2@deployer.example.com", None),
+            (ServiceUrl, "http://me:hunter2@deployer.example.com/path", None),
+            (Organization, "https://me:hunter2@github.com/acme", None),
             (ServiceUrl, "deployer.example.com", None),
             (Organization, "-", Some("")),
             (Organization, "acme", Some("acme")),
@@ -381,6 +410,40 @@ mod tests {
                 }
                 (result, _) => panic!("{question:?} {text:?}: {result:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn an_api_with_a_password_is_refused_without_it() {
+        let github_api = Some("https://me:hunter2@github.example.com/api/v3".to_owned());
+        let error = SetupAnswers { github_api, ..SetupAnswers::default() }.check().unwrap_err();
+        assert!(!error.whole().contains("hunter2"), "{}", error.whole());
+        assert!(error.whole().contains("--github-api"), "{}", error.whole());
+    }
+
+    #[test]
+    fn a_pod_has_no_path_of_this_machine_and_is_in_one_cluster() {
+        let cluster = |text: &str| -> ClusterAnswer {
+            format!("{text},environment=production,domain=x.example.com").parse().unwrap()
+        };
+        let mut answers = SetupAnswers {
+            runs_on: Some(RunsOn::Kubernetes),
+            manifests_url: Some("/srv/m.git".to_owned()),
+            clusters: vec![cluster("context=a,name=a-1"), cluster("context=a,name=a-2")],
+            ..SetupAnswers::default()
+        };
+        assert!(answers.pod_repository_problem().unwrap().contains("/srv/m.git"));
+        assert_eq!(answers.pod_cluster_problem(), None, "one cluster, two targets");
+        answers.clusters.push(cluster("context=b,name=b"));
+        let problem = answers.pod_cluster_problem().unwrap();
+        assert!(problem.contains("server=") && problem.contains("watch=no"), "{problem}");
+        answers.runs_on = None;
+        assert_eq!(answers.pod_cluster_problem(), None);
+        assert_eq!(answers.pod_repository_problem(), None);
+        answers.runs_on = Some(RunsOn::Kubernetes);
+        for rest in [",server=https://10.0.0.2", ",watch=no"] {
+            answers.clusters[2] = cluster(&format!("context=b,name=b{rest}"));
+            assert_eq!(answers.pod_cluster_problem(), None, "{rest}");
         }
     }
 

@@ -53,13 +53,13 @@ pub(super) enum ArgoCdFacts {
 }
 
 /// Looks at the repository and the folder, without changing them.
-pub(super) async fn gather(session: &SetupSession) -> Result<ArgoCdFacts, CliError> {
+pub(super) async fn gather(session: &SetupSession, force: bool) -> Result<ArgoCdFacts, CliError> {
     let Some(sources) = session.file_sources()? else { return Ok(ArgoCdFacts::NoConfiguration) };
     let settings = match sources.load_for_rebuild() {
         Ok(loaded) => loaded.settings,
         Err(rejection) => return Ok(ArgoCdFacts::Unusable(rejection.to_string())),
     };
-    let options = PrepareOptions { dry_run: true, probe: true, ..PrepareOptions::default() };
+    let options = PrepareOptions { dry_run: true, probe: true, force };
     let prepared = match prepare_all(&settings, options, &Clock::system()).await {
         Ok(prepared) => prepared,
         Err(error) => return Ok(ArgoCdFacts::Unusable(error.to_string())),

@@ -22,8 +22,12 @@ use crate::model::id::TargetName;
 use crate::model::kubernetes::KubernetesVersion;
 use crate::support::clock::Clock;
 
-/// The permissions of the service in a cluster that it watches.
-const WATCH_RBAC: &str = include_str!("../../../../deploy/kubernetes/watch/rbac.yaml");
+/// The permissions of the service in a cluster that it watches, after the namespace of its account.
+const WATCH_RBAC: &str = concat!(
+    include_str!("../../../../deploy/kubernetes/base/namespace.yaml"),
+    "---\n",
+    include_str!("../../../../deploy/kubernetes/watch/rbac.yaml"),
+);
 /// The file with them.
 pub(super) const RBAC_FILE: &str = "watch-rbac.yaml";
 /// The time for all questions to one cluster.
@@ -118,6 +122,9 @@ pub(super) fn plan(answers: &SetupAnswers, facts: &ClusterFacts, directory: &str
         plan.add(SetupAction::ChooseClusters(text));
         return plan;
     }
+    if let Some(problem) = answers.pod_cluster_problem() {
+        plan.add(SetupAction::Blocked(problem));
+    }
     for cluster in &answers.clusters {
         plan_cluster(&mut plan, (answers, directory), cluster, contexts, facts);
     }
@@ -186,7 +193,7 @@ fn explain_credential(
     if answers.runs_on() == RunsOn::Kubernetes {
         return if is_own_cluster(cluster) {
             format!(
-                "{name}: the pod of the service gets the account of {RBAC_FILE}, as its first lines say:\n{apply}"
+                "{name}: the pod of the service gets the account of {RBAC_FILE}, as the last step says:\n{apply}"
             )
         } else {
             format!(
@@ -327,6 +334,14 @@ mod tests {
         let other = CLUSTER.replace("kind-prod", "lost");
         let missing = plan(&answers(&other), &silent, "deployer");
         assert!(missing.obstacle().unwrap().contains("it has kind-prod"), "{missing:?}");
+    }
+
+    #[test]
+    fn the_permissions_come_after_the_namespace_of_their_account() {
+        let kinds: Vec<&str> =
+            WATCH_RBAC.lines().filter_map(|line| line.strip_prefix("kind: ")).collect();
+        assert_eq!(kinds.first(), Some(&"Namespace"));
+        assert!(kinds.contains(&"ServiceAccount"), "{kinds:?}");
     }
 
     #[test]

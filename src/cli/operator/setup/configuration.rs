@@ -60,6 +60,9 @@ pub(super) fn plan(answers: &SetupAnswers, facts: &ConfigurationFacts) -> StepPl
         return StepPlan::later(format!("{CONFIG_FILE} is written once the step github is done"));
     }
     let mut plan = StepPlan::default();
+    for problem in [answers.pod_repository_problem(), answers.pod_cluster_problem()] {
+        plan.actions.extend(problem.map(SetupAction::Blocked));
+    }
     for violation in &facts.violations {
         plan.add(SetupAction::Blocked(format!("the answers make no configuration: {violation}")));
     }

@@ -15,6 +15,10 @@ use crate::waml::emit;
 
 /// The secrets of the pod of deploy/kubernetes.
 const POD_SECRETS: &str = "/run/secrets/the-deployer";
+/// The file with authorities among them.
+pub(super) const CA_FILE: &str = "ca.pem";
+/// The file with the token for the manifest repository among them.
+pub(super) const MANIFESTS_TOKEN_FILE: &str = "manifests-token";
 /// The state of the pod of deploy/kubernetes.
 const POD_STATE: &str = "/var/lib/the-deployer";
 /// The name of the manifest repository in the configuration.
@@ -54,8 +58,16 @@ impl ConfigPlaces {
 }
 
 /// Returns the text of a pod's configuration with the files of this machine.
-pub(super) fn on_this_machine(text: &str, folder: &SetupFolder) -> String {
+pub(super) fn on_this_machine(text: &str, folder: &SetupFolder, answers: &SetupAnswers) -> String {
     let here = ConfigPlaces::on_this_machine(folder);
+    let mut text = text.to_owned();
+    // These two are not in the folder.
+    let others = [(CA_FILE, &answers.ca), (MANIFESTS_TOKEN_FILE, &answers.manifests_token_file)];
+    for (name, file) in others {
+        if let Some(file) = file {
+            text = text.replace(&format!("{POD_SECRETS}/{name}"), &path_text(file));
+        }
+    }
     let text = text.replace(POD_SECRETS, &path_text(&here.secrets));
     text.replace(POD_STATE, &path_text(&here.state))
 }
@@ -80,7 +92,8 @@ pub(super) fn render(answers: &SetupAnswers, facts: &ConfigFacts, places: &Confi
     );
     root.insert("storage".to_owned(), json!({"folder": path_text(&places.state)}));
     if let Some(ca) = &answers.ca {
-        root.insert("outbound".to_owned(), json!({"ca": path_text(ca)}));
+        let ca = if places.is_pod { places.secrets.join(CA_FILE) } else { ca.clone() };
+        root.insert("outbound".to_owned(), json!({"ca": path_text(&ca)}));
     }
     root.insert("forge".to_owned(), json!({"github": github(answers, facts, places)}));
     let repository = repository(answers, places);
@@ -129,7 +142,7 @@ fn repository(answers: &SetupAnswers, places: &ConfigPlaces) -> Json {
     }
     match &answers.manifests_token_file {
         Some(_) if places.is_pod => {
-            repository.insert("token".to_owned(), places.secret("manifests-token"));
+            repository.insert("token".to_owned(), places.secret(MANIFESTS_TOKEN_FILE));
         }
         Some(file) => {
             repository.insert("token".to_owned(), json!({"file": path_text(file)}));
@@ -227,7 +240,21 @@ mod tests {
     fn a_pod_has_its_own_paths_and_watches_its_own_cluster() {
         let folder = SetupFolder::new(Path::new("/srv/deployer")).unwrap();
         let places = ConfigPlaces::for_service(&folder, RunsOn::Kubernetes);
-        let text = render(&answers(), &facts(), &places);
+        let own = SetupAnswers {
+            ca: Some("/home/me/authorities.pem".into()),
+            manifests_token_file: Some("/home/me/token".into()),
+            ..answers()
+        };
+        let text = render(&own, &facts(), &places);
+        assert!(text.contains("/run/secrets/the-deployer/ca.pem"), "{text}");
+        let here = on_this_machine(&text, &folder, &own);
+        let read: Json = serde_yaml::from_str(&here).unwrap();
+        assert_eq!(read["outbound"]["ca"], "/home/me/authorities.pem");
+        assert_eq!(read["manifests"]["repositories"][0]["token"]["file"], "/home/me/token");
+        assert_eq!(
+            read["forge"]["github"]["app"]["private_key"]["file"],
+            "/srv/deployer/github-app.pem"
+        );
         assert!(!text.contains("/srv/deployer") && !text.contains("/home/me"), "{text}");
         let read: Json = serde_yaml::from_str(&text).unwrap();
         assert_eq!(read["clusters"][0]["kubernetes"], json!({"in_cluster": true}));

@@ -45,10 +45,7 @@ impl FileChange {
 
     /// Returns the difference from the file that is there.
     pub(super) fn diff(&self) -> String {
-        let current = self.current.as_deref().unwrap_or_default();
-        let diff = similar::TextDiff::from_lines(current, &self.text);
-        let diff = diff.unified_diff().context_radius(1).header("there", "wanted").to_string();
-        diff.lines().map(|line| format!("      {line}\n")).collect()
+        diff_lines(self.current.as_deref().unwrap_or_default(), &self.text)
     }
 
     /// Writes the file, unless it has been changed since it was compared.
@@ -59,6 +56,13 @@ impl FileChange {
         }
         write_private(&self.path, self.text.as_bytes())
     }
+}
+
+/// Returns the indented lines that differ between the text that is there and the wanted one.
+pub(super) fn diff_lines(current: &str, wanted: &str) -> String {
+    let diff = similar::TextDiff::from_lines(current, wanted);
+    let diff = diff.unified_diff().context_radius(1).header("there", "wanted").to_string();
+    diff.lines().map(|line| format!("      {line}\n")).collect()
 }
 
 #[cfg(test)]

@@ -57,7 +57,8 @@ pub(super) struct Setup {
     /// The steps to run. Default: all
     #[arg(value_enum, value_name = "STEP")]
     steps: Vec<SetupStep>,
-    /// Print the plan, and change nothing
+    /// Print the plan, and change nothing. It asks GitHub, the manifest repository, the clusters and the service; exit code 1
+    /// if a step would stop
     #[arg(long)]
     dry_run: bool,
     /// The folder of the setup's files
@@ -136,6 +137,8 @@ struct SetupRun {
     /// The folder as the person named it, for commands.
     directory: String,
     dry_run: bool,
+    /// True if a dry run has met a step that would stop.
+    is_blocked: bool,
     force: bool,
     registration: RegistrationOptions,
 }
@@ -164,6 +167,7 @@ impl Setup {
             interruption,
             directory: self.directory.display().to_string(),
             dry_run: self.dry_run,
+            is_blocked: false,
             force: self.force,
             registration: RegistrationOptions { listen: self.listen, timeout: self.timeout },
         };
@@ -180,6 +184,9 @@ impl SetupRun {
             let number = *step as usize + 1;
             output::print(&head(number, &word(step), step.about()))?;
             self.step(*step).await?;
+        }
+        if self.is_blocked {
+            return Err(CliError::rejected());
         }
         Ok(())
     }
@@ -207,9 +214,11 @@ impl SetupRun {
         let (session, answers) = (&self.session, &self.session.answers);
         Ok(match step {
             SetupStep::Github => github::plan(answers, &github::gather(session).await?),
-            SetupStep::Repository => {
-                repository::plan(answers, &repository::gather(session).await?, self.force)
-            }
+            SetupStep::Repository => repository::plan(
+                answers,
+                &repository::gather(session, self.force).await?,
+                self.force,
+            ),
             SetupStep::Clusters => {
                 clusters::plan(answers, &clusters::gather(session).await?, &self.directory)
             }
@@ -218,7 +227,7 @@ impl SetupRun {
             }
             SetupStep::Argocd => {
                 let options = (self.directory.as_str(), self.force);
-                argocd::plan(answers, &argocd::gather(session).await?, options)
+                argocd::plan(answers, &argocd::gather(session, self.force).await?, options)
             }
             SetupStep::Check => {
                 check::plan(answers, &check::gather(session).await?, &self.directory)
@@ -255,6 +264,7 @@ impl SetupRun {
 
     async fn act(&mut self, step: SetupStep, plan: &StepPlan) -> CommandOutcome {
         if self.dry_run {
+            self.is_blocked |= plan.is_blocked();
             return self.show_differences(plan);
         }
         if plan.obstacle().is_some() {
@@ -273,10 +283,12 @@ impl SetupRun {
 
     fn show_differences(&self, plan: &StepPlan) -> CommandOutcome {
         for action in &plan.actions {
-            if let SetupAction::Write(change) = action
-                && change.current.is_some()
-            {
-                output::print(&change.diff())?;
+            match action {
+                SetupAction::Write(change) if change.current.is_some() => {
+                    output::print(&change.diff())?;
+                }
+                SetupAction::Prepare { differences, .. } => output::print(differences)?,
+                _ => {}
             }
         }
         Ok(())
@@ -291,10 +303,12 @@ impl SetupRun {
                 github::await_installation(&self.session, &mut self.prompter).await
             }
             SetupAction::Write(change) => self.write(change).await,
-            SetupAction::Prepare(_) if step == SetupStep::Argocd => {
+            SetupAction::Prepare { differences, .. } if step == SetupStep::Argocd => {
+                output::print(differences)?;
                 self.interruption.guard(argocd::prepare(&self.session, self.force)).await
             }
-            SetupAction::Prepare(_) => {
+            SetupAction::Prepare { differences, .. } => {
+                output::print(differences)?;
                 self.interruption.guard(repository::prepare(&self.session, self.force)).await
             }
             SetupAction::MakeToken(_) => configuration::make_token(&self.session),

@@ -3,8 +3,9 @@
 
 use super::action::{SetupAction, StepPlan};
 use super::answers::{Question, SetupAnswers};
+use super::file_change::diff_lines;
 use super::session::SetupSession;
-use crate::app::prepare::{PrepareOptions, Prepared, prepare_all};
+use crate::app::prepare::{PrepareOptions, Prepared, PreparedFile, prepare_all};
 use crate::cli::error::CliError;
 use crate::cli::output::{self, GOOD};
 use crate::manifests::bootstrap::FileVerdict;
@@ -27,7 +28,10 @@ pub(super) enum RepositoryFacts {
 }
 
 /// Looks at the repository, without changing it.
-pub(super) async fn gather(session: &SetupSession) -> Result<RepositoryFacts, CliError> {
+pub(super) async fn gather(
+    session: &SetupSession,
+    force: bool,
+) -> Result<RepositoryFacts, CliError> {
     if !session.answers.open_questions(&QUESTIONS).is_empty() {
         return Ok(RepositoryFacts::Usable(Vec::new()));
     }
@@ -39,7 +43,7 @@ pub(super) async fn gather(session: &SetupSession) -> Result<RepositoryFacts, Cl
             return Ok(RepositoryFacts::Refused(violations.map(ToString::to_string).collect()));
         }
     };
-    let options = PrepareOptions { dry_run: true, probe: true, ..PrepareOptions::default() };
+    let options = PrepareOptions { dry_run: true, probe: true, force };
     Ok(match prepare_all(&settings, options, &Clock::system()).await {
         Ok(prepared) => RepositoryFacts::Usable(prepared),
         Err(error) => RepositoryFacts::Unusable(error.to_string()),
@@ -51,6 +55,9 @@ pub(super) fn plan(answers: &SetupAnswers, facts: &RepositoryFacts, force: bool)
     let open = answers.open_questions(&QUESTIONS);
     if !open.is_empty() {
         return StepPlan::ask(open);
+    }
+    if let Some(problem) = answers.pod_repository_problem() {
+        return StepPlan::blocked(problem);
     }
     let url = answers.manifests_url.as_deref().unwrap_or_default();
     match facts {
@@ -98,11 +105,20 @@ pub(super) fn plan_repository(
     if written.is_empty() {
         plan.add(SetupAction::Done(format!("the branch {branch} has what it needs")));
     } else {
-        plan.add(SetupAction::Prepare(format!(
-            "push one commit to the branch {branch}: {}",
-            written.join(", ")
-        )));
+        let replaced = paths(&[FileVerdict::Replace]);
+        let mut text = format!("push one commit to the branch {branch}: {}", written.join(", "));
+        if !replaced.is_empty() {
+            text += &format!("; it replaces what people changed in {}", replaced.join(", "));
+        }
+        let files = repository.files.iter().filter(|file| file.verdict == FileVerdict::Replace);
+        plan.add(SetupAction::Prepare { text, differences: files.map(difference).collect() });
     }
+}
+
+fn difference(file: &PreparedFile) -> String {
+    let current = String::from_utf8_lossy(file.current.as_deref().unwrap_or_default());
+    let wanted = String::from_utf8_lossy(&file.expected.bytes);
+    format!("      {}\n{}", file.expected.path, diff_lines(&current, &wanted))
 }
 
 fn way_out(answers: &SetupAnswers) -> &'static str {
@@ -148,7 +164,7 @@ mod tests {
                 bytes: Vec::new(),
                 is_project: false,
             },
-            current: None,
+            current: Some(b"theirs\n".to_vec()),
             verdict: *verdict,
         };
         let files = verdicts.iter().map(file).collect();
@@ -165,6 +181,18 @@ mod tests {
         let text = plan(&[FileVerdict::Same, FileVerdict::Write, FileVerdict::Keep]);
         assert!(text.contains("push one commit") && text.contains(": Write.md"), "{text}");
         assert!(text.contains("Keep.md differ") && text.contains("--force replaces"), "{text}");
+    }
+
+    #[test]
+    fn a_file_that_force_replaces_is_named_with_its_difference() {
+        let plan = plan(&answers(), &repository(&[FileVerdict::Replace]), true);
+        assert!(plan.render().contains("changed in Replace.md"), "{}", plan.render());
+        let differences = plan.actions.iter().find_map(|action| match action {
+            SetupAction::Prepare { differences, .. } => Some(differences.as_str()),
+            _ => None,
+        });
+        let differences = differences.unwrap();
+        assert!(differences.contains("Replace.md") && differences.contains("-theirs"));
     }
 
     #[test]

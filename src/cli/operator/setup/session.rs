@@ -65,7 +65,9 @@ impl SetupSession {
     pub(super) fn on_this_machine(&self, text: &str) -> String {
         match self.answers.runs_on() {
             RunsOn::Machine => text.to_owned(),
-            RunsOn::Kubernetes => configuration_text::on_this_machine(text, &self.folder),
+            RunsOn::Kubernetes => {
+                configuration_text::on_this_machine(text, &self.folder, &self.answers)
+            }
         }
     }
 
