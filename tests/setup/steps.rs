@@ -107,6 +107,7 @@ async fn from_nothing_to_what_argo_cd_applies_and_again_without_a_change() {
     let dry = company.runs(&["--dry-run"]).await;
     assert_eq!(dry.code, 0, "{}", dry.text);
     assert_eq!(company.manifests.commits(), 0);
+    assert!(!company.place.file("data").exists(), "a dry run leaves no folder");
     expect("registered.txt", &company.stable(&dry.text));
     let first = company.runs(&[]).await;
     assert_eq!(first.code, 0, "{}", first.text);
@@ -174,11 +175,48 @@ async fn a_configuration_that_people_changed_stays_and_the_difference_is_shown()
 }
 
 #[tokio::test]
+async fn force_replaces_in_the_manifest_repository_what_its_plan_says() {
+    let company = Company::new().await;
+    company.has_an_app().await;
+    assert_eq!(company.runs(&[]).await.code, 0);
+    company.manifests.somebody_writes("README.md", "theirs\n");
+    let commits = company.manifests.commits();
+    let plain = company.runs(&["repository"]).await;
+    assert_eq!(plain.code, 0, "{}", plain.text);
+    assert!(unwrapped(&plain.text).contains("README.md differ"), "{}", plain.text);
+    let dry = company.runs(&["repository", "--force", "--dry-run"]).await;
+    for part in ["what people changed in README.md", "-theirs"] {
+        assert!(unwrapped(&dry.text).contains(part), "{part}: {}", dry.text);
+    }
+    assert_eq!(company.manifests.commits(), commits);
+    let forced = company.runs(&["repository", "--force"]).await;
+    assert_eq!(forced.code, 0, "{}", forced.text);
+    assert!(forced.text.contains("-theirs"), "{}", forced.text);
+    assert_eq!(company.manifests.commits(), commits + 1);
+    assert_ne!(company.manifests.files()["README.md"], "theirs\n");
+    company.manifests.somebody_writes("apps/prod-cluster-1.yaml", "kind: Theirs\n");
+    let forced = company.runs(&["argocd", "--force"]).await;
+    assert_eq!(forced.code, 0, "{}", forced.text);
+    let text = &company.manifests.files()["apps/prod-cluster-1.yaml"];
+    assert_eq!(company.place.read("argocd/prod-cluster-1.yaml"), *text);
+    assert!(!text.contains("Theirs"), "{text}");
+    company.place.github.settled();
+}
+
+#[tokio::test]
 async fn a_repository_that_cannot_be_pushed_to_stops_with_a_way_out() {
     let company = Company::new().await;
     company.has_an_app().await;
     let lost = company.host.url("acme/lost.git");
-    let output = company.place.runs(&["repository", "--manifests-url", &lost]).await;
+    let arguments = ["repository", "--manifests-url", &lost];
+    let dry = company.place.runs(&[&arguments[..], &["--dry-run"]].concat()).await;
+    assert_eq!(dry.code, 1, "{}", dry.text);
+    assert!(!company.place.file("data").exists(), "a dry run leaves no folder");
+    let pod = ["repository", "--runs-on", "kubernetes", "--manifests-url", "/srv/m.git"];
+    let pod = company.place.runs(&pod).await;
+    assert_eq!(pod.code, 1, "{}", pod.text);
+    assert!(unwrapped(&pod.text).contains("a path of this machine"), "{}", pod.text);
+    let output = company.place.runs(&arguments).await;
     assert_eq!(output.code, 1, "{}", output.text);
     assert!(output.text.contains("gh repo create"), "{}", output.text);
     company.place.github.forbids("acme", "contents");

@@ -65,7 +65,7 @@ pub struct RegisteredApp {
     /// The account that owns it.
     pub owner: String,
     /// Its page.
-    pub html_url: String,
+    pub html_url: Option<String>,
     /// The client id, which is no secret.
     pub client_id: String,
     /// The client secret, for people who sign in.
@@ -250,9 +250,8 @@ fn read_app(host: &str, body: &[u8]) -> Result<RegisteredApp, RegistrationError>
     if answer.client_id.is_empty() || !answer.client_id.bytes().all(is_id) {
         return Err(unusable("it has no client id"));
     }
-    if !is_page_of(&answer.html_url, &web_url(host)) {
-        return Err(unusable("the App's page is on another host"));
-    }
+    // The App exists by now: a page elsewhere is not shown, and the keys count.
+    let page = Some(answer.html_url).filter(|page| is_page_of(page, &web_url(host)));
     let webhook_secret = answer.webhook_secret.ok_or_else(|| {
         unusable("it has no secret for the webhook: delete the App, and register it again")
     })?;
@@ -260,7 +259,7 @@ fn read_app(host: &str, body: &[u8]) -> Result<RegisteredApp, RegistrationError>
         id: answer.id,
         name: answer.name,
         owner: answer.owner.login,
-        html_url: answer.html_url.trim_end_matches('/').to_owned(),
+        html_url: page.map(|page| page.trim_end_matches('/').to_owned()),
         client_id: answer.client_id,
         client_secret: answer.client_secret,
         webhook_secret,
@@ -297,11 +296,16 @@ mod tests {
         let app = read(|_| {}).unwrap();
         assert_eq!((app.id, &*app.owner, &*app.client_id), (7, "acme", "Iv23li"));
         assert!(!format!("{app:?}").contains("s3cret"), "{app:?}");
-        let changes: [(fn(&mut Json), &str); 6] = [
+        for change in
+            [(|it| it["html_url"] = json!("https://evil.example/apps/x")) as fn(&mut Json), |it| {
+                it["html_url"] = json!("javascript:alert(1)")
+            }]
+        {
+            assert_eq!(read(change).unwrap().html_url, None, "the App is there, and its page not");
+        }
+        let changes: [(fn(&mut Json), &str); 4] = [
             (|it| it["pem"] = json!("s3cret"), "no private key"),
             (|it| it["webhook_secret"] = Json::Null, "no secret for the webhook"),
-            (|it| it["html_url"] = json!("https://evil.example/apps/x"), "another host"),
-            (|it| it["html_url"] = json!("javascript:alert(1)"), "another host"),
             (|it| it["client_id"] = json!("a\nb"), "no client id"),
             (|it| it["id"] = json!("s3cret"), "no App with its keys"),
         ];

@@ -68,13 +68,14 @@ pub(super) struct SetupAnswers {
     #[arg(long, value_name = "FILE", help_heading = "Answers")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) manifests_token_file: Option<PathBuf>,
-    /// The kubeconfig with the clusters. Default: `KUBECONFIG`, else ~/.kube/config
+    /// The kubeconfig with the clusters. Default: the first file of `KUBECONFIG`, else ~/.kube/config
     #[arg(long, value_name = "FILE", help_heading = "Answers")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) kubeconfig: Option<PathBuf>,
     /// A cluster, of a context of the kubeconfig; may be given several times:
     /// context=prod,name=prod-cluster-1,environment=production,domain=prod.example.com. `server` is its address in an
-    /// Argo CD that runs elsewhere; `watch=no` lets a deployment end when it is pushed
+    /// Argo CD that runs elsewhere; `watch=no` lets a deployment end when it is pushed. These clusters replace those of
+    /// earlier runs: name all of them
     #[arg(long = "cluster", value_name = "KEY=VALUE,…", help_heading = "Answers")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) clusters: Vec<ClusterAnswer>,
@@ -208,6 +209,13 @@ impl SetupAnswers {
         }
         for cluster in &self.clusters {
             cluster.check().map_err(|problem| CliError::usage(format!("--cluster: {problem}")))?;
+        }
+        for (n, cluster) in self.clusters.iter().enumerate() {
+            if self.clusters.iter().take(n).any(|other| other.name == cluster.name) {
+                let message = format!("--cluster: two clusters have the name {:?}", cluster.name);
+                return Err(CliError::usage(message)
+                    .hint(format!("give each its own name, with --cluster or in {ANSWERS_FILE}")));
+            }
         }
         Ok(self)
     }
@@ -411,6 +419,17 @@ mod tests {
                 (result, _) => panic!("{question:?} {text:?}: {result:?}"),
             }
         }
+    }
+
+    #[test]
+    fn two_clusters_have_two_names() {
+        let cluster = |context: &str| -> ClusterAnswer {
+            let rest = "name=a,environment=production,domain=a.example.com";
+            format!("context={context},{rest}").parse().unwrap()
+        };
+        let clusters = vec![cluster("x"), cluster("y")];
+        let answers = SetupAnswers { clusters, ..SetupAnswers::default() };
+        assert!(answers.check().unwrap_err().whole().contains("two clusters have the name \"a\""));
     }
 
     #[test]

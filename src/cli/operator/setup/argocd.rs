@@ -1,11 +1,13 @@
 //! The step `argocd`: writes each cluster's parent Application and AppProject into the manifest repository, and the
 //! files that an operator applies once.
 
+use std::path::PathBuf;
+
 use serde_json::json;
 
 use super::action::{SetupAction, StepPlan};
 use super::answers::SetupAnswers;
-use super::clusters::shell_word;
+use super::clusters::{kubectl, shell_word};
 use super::file_change::FileChange;
 use super::folder::CONFIG_FILE;
 use super::repository::plan_repository;
@@ -49,6 +51,8 @@ pub(super) enum ArgoCdFacts {
         changes: Vec<FileChange>,
         has_secret: bool,
         targets: Vec<String>,
+        /// The kubeconfig, where `kubectl` reads another one by itself.
+        named_kubeconfig: Option<PathBuf>,
     },
 }
 
@@ -59,32 +63,38 @@ pub(super) async fn gather(session: &SetupSession, force: bool) -> Result<ArgoCd
         Ok(loaded) => loaded.settings,
         Err(rejection) => return Ok(ArgoCdFacts::Unusable(rejection.to_string())),
     };
-    let options = PrepareOptions { dry_run: true, probe: true, force };
-    let prepared = match prepare_all(&settings, options, &Clock::system()).await {
+    let prepared = match session.look_at(&settings, force).await {
         Ok(prepared) => prepared,
         Err(error) => return Ok(ArgoCdFacts::Unusable(error.to_string())),
     };
     let mut changes = Vec::new();
+    let has_secret = session.folder.contains(SECRET_FILE);
     let targets: Vec<&Target> = match &settings.clusters {
         Clusters::Any(_) => Vec::new(),
         Clusters::Known(targets) => targets.values().collect(),
     };
+    // A person removes it once it is applied: with an Application beside it, it was written before.
+    let application = |target: &&Target| format!("{FOLDER}/{}.yaml", target.name);
+    let is_first = !targets.iter().any(|target| session.folder.contains(&application(target)));
+    if is_first
+        && !has_secret
+        && let Some(text) = secret_text(&settings, &prepared)
+    {
+        let about = "Argo CD's access to the repository, to be filled in";
+        changes.extend(FileChange::compare(&session.folder, SECRET_FILE, about, text)?);
+    }
     for target in &targets {
         let path = format!("apps/{}.yaml", target.name);
         let file =
             prepared.iter().flat_map(|one| &one.files).find(|file| file.expected.path == path);
         let Some(text) = file.map(applied_text) else { continue };
-        let name = format!("{FOLDER}/{}.yaml", target.name);
+        let name = application(target);
         let about = "the Application to apply once";
         changes.extend(FileChange::compare(&session.folder, &name, about, text)?);
     }
-    let has_secret = session.folder.contains(SECRET_FILE);
-    if !has_secret && let Some(text) = secret_text(&settings, &prepared) {
-        let about = "Argo CD's access to the repository, to be filled in";
-        changes.extend(FileChange::compare(&session.folder, SECRET_FILE, about, text)?);
-    }
     let targets = targets.into_iter().map(|target| target.name.to_string()).collect();
-    Ok(ArgoCdFacts::Usable { prepared, changes, has_secret, targets })
+    let named_kubeconfig = session.named_kubeconfig();
+    Ok(ArgoCdFacts::Usable { prepared, changes, has_secret, targets, named_kubeconfig })
 }
 
 /// Returns the text that the repository has, or gets.
@@ -125,7 +135,7 @@ pub(super) fn plan(
     facts: &ArgoCdFacts,
     (directory, force): (&str, bool),
 ) -> StepPlan {
-    let (prepared, changes, has_secret, targets) = match facts {
+    let (prepared, changes, has_secret, targets, kubeconfig) = match facts {
         ArgoCdFacts::NoConfiguration => {
             return StepPlan::later(format!("needs {CONFIG_FILE} of the step configuration"));
         }
@@ -134,8 +144,8 @@ pub(super) fn plan(
                 "{problem}; the steps repository and configuration say more"
             ));
         }
-        ArgoCdFacts::Usable { prepared, changes, has_secret, targets } => {
-            (prepared, changes, *has_secret, targets)
+        ArgoCdFacts::Usable { prepared, changes, has_secret, targets, named_kubeconfig } => {
+            (prepared, changes, *has_secret, targets, named_kubeconfig.as_deref())
         }
     };
     let mut plan = StepPlan::default();
@@ -153,10 +163,10 @@ pub(super) fn plan(
     }
     for name in targets {
         let context = answers.clusters.iter().find(|one| one.name == *name && one.server.is_none());
-        let context = context.map(|one| format!(" --context {}", shell_word(&one.context)));
+        let kubeconfig = kubeconfig.filter(|_| context.is_some());
         plan.add(SetupAction::Person(format!(
-            "{name}: once, where its Argo CD runs:\n  kubectl{} apply -f {}",
-            context.unwrap_or_default(),
+            "{name}: once, where its Argo CD runs:\n  {} apply -f {}",
+            kubectl(kubeconfig, context.map(|one| one.context.as_str())),
             shell_word(&format!("{directory}/{FOLDER}/{name}.yaml"))
         )));
     }
@@ -216,9 +226,13 @@ mod tests {
             changes: Vec::new(),
             has_secret: true,
             targets: vec!["a".to_owned(), "b".to_owned()],
+            named_kubeconfig: Some("/k".into()),
         };
         let text = plan(&answers, &facts, ("d", false)).render();
-        assert!(text.contains("kubectl --context 'my prod' apply -f d/argocd/a.yaml"), "{text}");
+        assert!(
+            text.contains("kubectl --kubeconfig /k --context 'my prod' apply -f d/argocd/a.yaml"),
+            "{text}"
+        );
         assert!(text.contains("kubectl apply -f d/argocd/b.yaml"), "{text}");
         assert!(text.contains("kubectl apply -f d/argocd/repository-secret.yaml"), "{text}");
         let none = plan(&answers, &ArgoCdFacts::NoConfiguration, ("d", false));

@@ -37,6 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct ClusterFacts {
     pub(super) kubeconfig: PathBuf,
+    /// The kubeconfig, where `kubectl` reads another one by itself.
+    pub(super) named_kubeconfig: Option<PathBuf>,
     /// The contexts, or why there are none.
     pub(super) contexts: Result<Vec<ContextSummary>, String>,
     /// The answers of the clusters that are watched, by the target's name.
@@ -76,7 +78,8 @@ pub(super) async fn gather(session: &SetupSession) -> Result<ClusterFacts, CliEr
     } else {
         None
     };
-    Ok(ClusterFacts { kubeconfig, contexts, probes, rbac })
+    let named_kubeconfig = session.named_kubeconfig();
+    Ok(ClusterFacts { kubeconfig, named_kubeconfig, contexts, probes, rbac })
 }
 
 async fn probe(session: &SetupSession, file: &Path, context: &str) -> ClusterProbe {
@@ -178,18 +181,20 @@ fn plan_cluster(
             probe.denied.join(", ")
         )));
     }
-    plan.add(SetupAction::Person(explain_credential((answers, directory), cluster, summary)));
+    let kubectl = kubectl(facts.named_kubeconfig.as_deref(), Some(context));
+    let file = shell_word(&format!("{directory}/{RBAC_FILE}"));
+    let apply = format!("  {kubectl} apply -f {file}");
+    plan.add(SetupAction::Person(explain_credential(answers, cluster, summary, &apply)));
 }
 
 /// Says what the service uses of a context, and what is better.
 fn explain_credential(
-    (answers, directory): (&SetupAnswers, &str),
+    answers: &SetupAnswers,
     cluster: &ClusterAnswer,
     summary: &ContextSummary,
+    apply: &str,
 ) -> String {
-    let ClusterAnswer { name, context, .. } = cluster;
-    let file = shell_word(&format!("{directory}/{RBAC_FILE}"));
-    let apply = format!("  kubectl --context {} apply -f {file}", shell_word(context));
+    let name = &cluster.name;
     if answers.runs_on() == RunsOn::Kubernetes {
         return if is_own_cluster(cluster) {
             format!(
@@ -214,6 +219,19 @@ fn explain_credential(
         "{name}: the service reads the context itself: {credential}, with the rights of its user. An account that may only watch \
          is better (docs/clusters.md, Permissions):\n{apply}"
     )
+}
+
+/// Returns the start of a `kubectl` command of a kubeconfig and a context.
+pub(super) fn kubectl(kubeconfig: Option<&Path>, context: Option<&str>) -> String {
+    let file = kubeconfig.map(|file| file.display().to_string());
+    let options = [("kubeconfig", file.as_deref()), ("context", context)];
+    let mut command = "kubectl".to_owned();
+    for (name, value) in options {
+        if let Some(value) = value {
+            command += &format!(" --{name} {}", shell_word(value));
+        }
+    }
+    command
 }
 
 /// Writes a word for a shell.
@@ -244,7 +262,7 @@ pub(super) async fn choose(
         }
     };
     for context in indices.into_iter().filter_map(|index| contexts.get(index)) {
-        let cluster = ask_cluster(prompter, context).await?;
+        let cluster = ask_cluster(prompter, context, &session.answers.clusters).await?;
         session.answers.clusters.push(cluster);
     }
     Ok(())
@@ -253,6 +271,7 @@ pub(super) async fn choose(
 async fn ask_cluster(
     prompter: &mut Prompter,
     context: &ContextSummary,
+    others: &[ClusterAnswer],
 ) -> Result<ClusterAnswer, CliError> {
     loop {
         let default = to_target_name(&context.name);
@@ -270,7 +289,13 @@ async fn ask_cluster(
             watch: true,
             ..ClusterAnswer::default()
         };
-        match cluster.check() {
+        let is_used = others.iter().any(|other| other.name == cluster.name);
+        let check = if is_used {
+            Err(format!("another cluster has the name {:?}", cluster.name))
+        } else {
+            cluster.check()
+        };
+        match check {
             Ok(()) => return Ok(cluster),
             Err(problem) => output::note(&format!("    {problem}; once more:\n")),
         }
@@ -298,6 +323,7 @@ mod tests {
         let probe = ClusterProbe { version, denied: Vec::new() };
         ClusterFacts {
             kubeconfig: "/home/me/.kube/config".into(),
+            named_kubeconfig: None,
             contexts: Ok(vec![ContextSummary { name, server, credential }]),
             probes: [("prod-1".to_owned(), probe)].into(),
             rbac: None,
@@ -320,6 +346,16 @@ mod tests {
         assert!(plan("1.33").actions.contains(&record), "{:?}", plan("1.33"));
         assert!(!plan("1.99").render().contains("note that"));
         assert!(plan("1.33").render().contains("client certificate"), "{}", plan("1.33").render());
+    }
+
+    #[test]
+    fn a_command_names_the_kubeconfig_that_was_read() {
+        let mut facts = facts(Ok("1.33".to_owned()), UserCredential::Token);
+        let text = |facts: &ClusterFacts| plan(&answers(CLUSTER), facts, "d").render();
+        assert!(text(&facts).contains("kubectl --context kind-prod apply"), "{}", text(&facts));
+        facts.named_kubeconfig = Some("/home/me/my clusters".into());
+        let command = "kubectl --kubeconfig '/home/me/my clusters' --context kind-prod apply";
+        assert!(text(&facts).contains(command), "{}", text(&facts));
     }
 
     #[test]

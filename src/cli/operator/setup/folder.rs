@@ -109,7 +109,7 @@ impl SetupFolder {
             client_id: Some(app.client_id.clone()),
             name: Some(app.name.clone()),
             owner: Some(app.owner.clone()),
-            html_url: Some(app.html_url.clone()),
+            html_url: app.html_url.clone(),
         };
         let text = serde_json::to_string_pretty(&record).map_err(CliError::failed)?;
         write_private(&self.path(APP_FILE), format!("{text}\n").as_bytes())

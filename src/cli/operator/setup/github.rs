@@ -1,6 +1,7 @@
 //! The step `github`: registers the App by its manifest, and has it installed.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
@@ -18,6 +19,7 @@ use super::session::SetupSession;
 use crate::cli::bart::open::open_browser;
 use crate::cli::error::CliError;
 use crate::cli::output::{self, BOLD, DIM, GOOD};
+use crate::cli::settings::write_private;
 use crate::forge::github::address::web_url;
 use crate::forge::github::app_manifest::{
     APP_EVENTS, APP_PERMISSIONS, AppManifest, RegisteredApp, RegistrationError, exchange_code,
@@ -31,10 +33,19 @@ use crate::support::clock::Clock;
 /// The questions of the step.
 pub(super) const QUESTIONS: [Question; 3] =
     [Question::ServiceUrl, Question::Organization, Question::AppName];
+/// The file that leads a browser to the page of the registration.
+const OPENER_FILE: &str = "register.html";
 /// The longest call of GitHub's API.
 const CALL: Duration = Duration::from_secs(20);
 /// The pause between two looks for the installation.
 const INSTALLATION_PAUSE: Duration = Duration::from_secs(3);
+
+/// What a person does with a code that the setup could not send.
+const PASTE_AGAIN: &str = "Once GitHub can be reached, paste here in the terminal the address to which GitHub led the \
+                           browser, or only its code.";
+
+/// What a person does with an App whose code did not come.
+const LEFT_APP: &str = "if you confirmed the App at GitHub already, delete it there first";
 
 /// What the folder and GitHub say of the App.
 #[derive(Debug, Clone)]
@@ -215,22 +226,31 @@ pub(super) async fn register(
         readable: serde_json::to_string_pretty(&manifest).unwrap_or_default(),
         github: web_url(answers.api_url()),
     };
-    show_address(&listener, prompter, options);
+    show_address(&listener, options);
+    let _opener = open_page(session, &listener, prompter)?;
     let mut codes = listener.serve(form);
     let deadline = Instant::now() + options.timeout;
     let result = loop {
         let code = wait_for_code(&mut codes, prompter, &state);
         let (code, reply) = timeout_at(deadline, code).await.map_err(|_elapsed| {
             CliError::refused("no App was registered in time")
-                .hint("run the setup again; --timeout gives more time")
+                .hint(format!("run the setup again; --timeout gives more time; {LEFT_APP}"))
         })??;
         output::note("  GitHub has answered; the keys are fetched …\n");
         // Not cut off by Ctrl-C or the deadline: the code works once, and the keys are shown once.
         let exchange = exchange_code(&session.http()?, answers.api_url(), &code).await;
-        if let (Err(error), None) = (&exchange, &reply)
+        let is_unsent = matches!(exchange, Err(RegistrationError::NotSent { .. }));
+        if let Err(error) = &exchange
+            && (reply.is_none() || is_unsent && prompter.reads())
             && error.allows_another_code()
         {
             output::note(&format!("  {}\n", wrap(&error.to_string(), 2)));
+            if let Some(reply) = reply {
+                output::note(&format!("  {}\n", wrap(PASTE_AGAIN, 2)));
+                let text = format!("{error}. {PASTE_AGAIN}");
+                let title = "The App is not registered yet";
+                reply.show(registration_page::message(title, &text, None)).await;
+            }
             continue;
         }
         let result = store(session, exchange);
@@ -247,11 +267,7 @@ pub(super) async fn register(
     Ok(())
 }
 
-fn show_address(
-    listener: &RegistrationListener,
-    prompter: &Prompter,
-    options: RegistrationOptions,
-) {
+fn show_address(listener: &RegistrationListener, options: RegistrationOptions) {
     let url = listener.url();
     let (address, port) = (listener.address(), listener.address().port());
     let minutes = options.timeout.as_secs().div_ceil(60);
@@ -270,13 +286,35 @@ fn show_address(
     output::note(&format!(
         "  Open this address within {minutes} min, press the button there, and confirm at\n  GitHub:\n\n  {BOLD}{url}{BOLD:#}\n\n  {DIM}{there}{open}{DIM:#}\n"
     ));
-    if prompter.asks()
-        && !is_open(address.ip())
-        && let Ok(url) = url.parse()
-    {
+}
+
+/// The file that leads a browser to the page; it goes with the registration.
+struct PageOpener(PathBuf);
+
+impl Drop for PageOpener {
+    fn drop(&mut self) {
+        // It leads nowhere once the listener is gone.
+        let _is_gone = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Opens the page in the browser, where a person sits at this machine. The browser gets the name of a file that only its owner
+/// reads, because every user of the machine sees the arguments of a process, and the page's address is a secret.
+fn open_page(
+    session: &SetupSession,
+    listener: &RegistrationListener,
+    prompter: &Prompter,
+) -> Result<Option<PageOpener>, CliError> {
+    if !prompter.asks() || is_open(listener.address().ip()) {
+        return Ok(None);
+    }
+    let opener = PageOpener(session.folder.path(OPENER_FILE));
+    write_private(&opener.0, registration_page::leads_to(&listener.url()).as_bytes())?;
+    if let Ok(url) = reqwest::Url::from_file_path(&opener.0) {
         // A browser in a terminal would hold up everything else.
         tokio::task::spawn_blocking(move || open_browser(&url));
     }
+    Ok(Some(opener))
 }
 
 /// Waits for a code, of the browser or pasted.
@@ -292,12 +330,14 @@ async fn wait_for_code(
             line = prompter.line() => match read_pasted(&line, state) {
                 PastedText::Code(code) => return Ok((code, None)),
                 PastedText::Foreign => output::note(
-                    "  That address is of another registration: its state differs. Open the address above.\n",
+                    "  That address is of another registration: its state differs. Open the address above; or, if you\n  registered that App yourself in an earlier run, paste only the code in it.\n",
                 ),
                 PastedText::Nothing if line.is_empty() => {}
                 PastedText::Nothing => output::note("  That is neither a code nor an address with one.\n"),
             },
-            error = interruption.wait() => return Err(error),
+            error = interruption.wait() => {
+                return Err(error.hint(format!("run the setup again: it continues there; {LEFT_APP}")));
+            }
         }
     }
 }
@@ -319,7 +359,7 @@ fn store(
         Ok(()) => Ok(app),
         Err(error) => Err(error.hint(format!(
             "the keys of the App are lost: delete it at GitHub ({}), and register it again",
-            app.html_url
+            app.html_url.as_deref().unwrap_or(&app.name)
         ))),
     }
 }
@@ -331,12 +371,9 @@ fn result_page(result: &Result<RegisteredApp, CliError>) -> String {
                 "{} belongs to {} now. Install it, then look at the terminal.",
                 app.name, app.owner
             );
-            let address = format!("{}/installations/new", app.html_url);
-            registration_page::message(
-                "The App is registered",
-                &text,
-                Some((&address, "Install it on repositories")),
-            )
+            let page = app.html_url.as_ref().map(|page| format!("{page}/installations/new"));
+            let link = page.as_deref().map(|page| (page, "Install it on repositories"));
+            registration_page::message("The App is registered", &text, link)
         }
         Err(error) => {
             registration_page::message("The App was not registered", &error.whole(), None)
@@ -350,29 +387,48 @@ pub(super) async fn await_installation(
     prompter: &mut Prompter,
 ) -> Result<(), CliError> {
     let record = session.folder.app()?.ok_or_else(|| CliError::io("there is no App yet"))?;
-    let page = record.html_url.as_deref().unwrap_or_default().trim_end_matches('/');
+    let key = session.folder.secret(KEY_FILE)?;
+    let client = client(session, record.id, &key)?;
+    let interruption = prompter.interruption();
+    let page = match record.html_url {
+        Some(page) => page,
+        // Without an answer the name of the place has to do.
+        None => tokio::select! {
+            app = client.own_app() => app.map(|app| app.html_url).unwrap_or_default(),
+            error = interruption.wait() => return Err(error),
+        },
+    };
+    let page = match page.trim_end_matches('/') {
+        "" => "the App's settings at GitHub, Install App".to_owned(),
+        page => format!("{page}/installations/new"),
+    };
     output::note(&format!(
         "  Install the App on the manifest repository and on those that may deploy:\n\n  \
-         {BOLD}{page}/installations/new{BOLD:#}\n\n"
+         {BOLD}{page}{BOLD:#}\n\n"
     ));
     if !prompter.asks() {
         return Ok(());
     }
     output::note("  Waiting for it; press Enter to go on without.\n");
-    let key = session.folder.secret(KEY_FILE)?;
-    let client = client(session, record.id, &key)?;
-    let interruption = prompter.interruption();
+    let mut problem = String::new();
     loop {
         tokio::select! {
             _line = prompter.line() => return Ok(()),
             error = interruption.wait() => return Err(error),
             () = tokio::time::sleep(INSTALLATION_PAUSE) => {}
         }
-        if let Ok(accounts) = client.installation_accounts().await
-            && !accounts.is_empty()
-        {
-            output::note(&format!("  {GOOD}installed{GOOD:#} at {}\n", accounts.join(", ")));
-            return Ok(());
+        match client.installation_accounts().await {
+            Ok(accounts) if accounts.is_empty() => {}
+            Ok(accounts) => {
+                output::note(&format!("  {GOOD}installed{GOOD:#} at {}\n", accounts.join(", ")));
+                return Ok(());
+            }
+            // The next look may succeed; the same problem is not repeated.
+            Err(error) if error.to_string() == problem => {}
+            Err(error) => {
+                problem = error.to_string();
+                output::note(&format!("  {}\n", wrap(&format!("GitHub says: {problem}"), 2)));
+            }
         }
     }
 }

@@ -72,6 +72,11 @@ impl Prompter {
         self.asks
     }
 
+    /// Returns whether lines may still come, of a person or a program.
+    pub(super) fn reads(&self) -> bool {
+        self.lines.is_some()
+    }
+
     /// Returns the next line without its end; never, once there are no more.
     pub(super) async fn line(&mut self) -> String {
         if let Some(lines) = &mut self.lines

@@ -1,7 +1,8 @@
 //! The page on this machine from which a person registers the App, and to which GitHub leads the browser back.
 //!
 //! The page lies behind a random path, and the answer must carry the state that only that page has: neither another
-//! page of the browser nor another user of the machine can bring a code of their own.
+//! page of the browser nor another user of the machine can bring a code of their own. The path is in no argument of a
+//! process, which other users see.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};

@@ -41,6 +41,16 @@ pub(super) fn message(title: &str, text: &str, link: Option<(&str, &str)>) -> St
     document(title, &body)
 }
 
+/// Writes a page that leads a browser to an address.
+pub(super) fn leads_to(address: &str) -> String {
+    let address = escape(address);
+    let title = "Register the GitHub App of the-deployer";
+    let body = format!(
+        "<meta http-equiv=\"refresh\" content=\"0; url={address}\">\n<p><a href=\"{address}\">{title}</a></p>"
+    );
+    document(title, &body)
+}
+
 fn document(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{}</title>\n\
@@ -68,6 +78,13 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_leads_to_the_address_and_nowhere_else() {
+        let page = leads_to("http://127.0.0.1:5/abc");
+        assert!(page.contains("content=\"0; url=http://127.0.0.1:5/abc\""), "{page}");
+        assert!(!leads_to("\"><script>").contains("<script"), "{page}");
+    }
 
     #[test]
     fn nothing_that_others_wrote_is_markup() {

@@ -43,8 +43,7 @@ pub(super) async fn gather(
             return Ok(RepositoryFacts::Refused(violations.map(ToString::to_string).collect()));
         }
     };
-    let options = PrepareOptions { dry_run: true, probe: true, force };
-    Ok(match prepare_all(&settings, options, &Clock::system()).await {
+    Ok(match session.look_at(&settings, force).await {
         Ok(prepared) => RepositoryFacts::Usable(prepared),
         Err(error) => RepositoryFacts::Unusable(error.to_string()),
     })
@@ -105,10 +104,10 @@ pub(super) fn plan_repository(
     if written.is_empty() {
         plan.add(SetupAction::Done(format!("the branch {branch} has what it needs")));
     } else {
-        let replaced = paths(&[FileVerdict::Replace]);
+        let replacements = paths(&[FileVerdict::Replace]);
         let mut text = format!("push one commit to the branch {branch}: {}", written.join(", "));
-        if !replaced.is_empty() {
-            text += &format!("; it replaces what people changed in {}", replaced.join(", "));
+        if !replacements.is_empty() {
+            text += &format!("; it replaces what people changed in {}", replacements.join(", "));
         }
         let files = repository.files.iter().filter(|file| file.verdict == FileVerdict::Replace);
         plan.add(SetupAction::Prepare { text, differences: files.map(difference).collect() });

@@ -6,9 +6,13 @@ use std::time::Duration;
 use super::answers::{ANSWERS_FILE, RunsOn, SetupAnswers};
 use super::configuration_text::{self, ConfigFacts, ConfigPlaces};
 use super::folder::{CLIENT_SECRET_FILE, CONFIG_FILE, SetupFolder, read_file};
+use crate::app::StartError;
+use crate::app::prepare::{PrepareOptions, Prepared, prepare_all};
 use crate::cli::error::CliError;
 use crate::cli::settings::write_private;
+use crate::config::settings::Settings;
 use crate::config::{self, SettingsSources};
+use crate::support::clock::Clock;
 use crate::support::http::{OutboundHttp, install_tls_provider, read_authorities};
 
 /// The longest connection.
@@ -87,18 +91,42 @@ impl SetupSession {
         Ok(Some(ConfigFacts { app, has_client_secret, kubeconfig: self.kubeconfig() }))
     }
 
+    /// Looks at the manifest repositories of settings without changing them, nor the folder: the clones' empty folders go too.
+    pub(super) async fn look_at(
+        &self,
+        settings: &Settings,
+        force: bool,
+    ) -> Result<Vec<Prepared>, StartError> {
+        let root = self.folder.root().to_owned();
+        let folders = [self.folder.path("data/clones"), self.folder.path("data"), root];
+        let new: Vec<PathBuf> = folders.into_iter().filter(|folder| !folder.exists()).collect();
+        let options = PrepareOptions { dry_run: true, probe: true, force };
+        let result = prepare_all(settings, options, &Clock::system()).await;
+        for folder in new {
+            // What is in use by now stays.
+            let _is_kept = std::fs::remove_dir(folder);
+        }
+        result
+    }
+
     /// Returns the kubeconfig: that of the answers, or the one that `kubectl` reads.
     pub(super) fn kubeconfig(&self) -> PathBuf {
         let variables = config::environment();
-        let own = variables.get("KUBECONFIG").filter(|text| !text.is_empty());
         // Of several files the first; another one is --kubeconfig.
-        let own = own.and_then(|text| std::env::split_paths(text).next());
+        let own = kubeconfig_files(variables.get("KUBECONFIG")).into_iter().next();
         let home = || {
             let home = variables.get("HOME").map(PathBuf::from).unwrap_or_default();
             home.join(".kube/config")
         };
         let path = self.answers.kubeconfig.clone().or(own).unwrap_or_else(home);
         std::path::absolute(&path).unwrap_or(path)
+    }
+
+    /// Returns the kubeconfig that commands for a person must name: `None` where `kubectl` reads the same one by itself.
+    pub(super) fn named_kubeconfig(&self) -> Option<PathBuf> {
+        let is_one = kubeconfig_files(config::environment().get("KUBECONFIG")).len() <= 1;
+        let is_same = self.answers.kubeconfig.is_none() && is_one;
+        (!is_same).then(|| self.kubeconfig())
     }
 
     /// Stores the answers, unless the file has them.
@@ -109,5 +137,25 @@ impl SetupSession {
             return Ok(());
         }
         write_private(&path, self.answers.to_text().as_bytes())
+    }
+}
+
+/// Returns the files of `KUBECONFIG`, without empty parts.
+fn kubeconfig_files(value: Option<&String>) -> Vec<PathBuf> {
+    let paths = value.map(|text| std::env::split_paths(text).collect()).unwrap_or_default();
+    let paths: Vec<PathBuf> = paths;
+    paths.into_iter().filter(|path| !path.as_os_str().is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_parts_of_kubeconfig_are_no_files() {
+        let files = |text: &str| kubeconfig_files(Some(&text.to_owned()));
+        assert_eq!(files(":/a::/b"), [PathBuf::from("/a"), PathBuf::from("/b")]);
+        assert_eq!(files(":"), Vec::<PathBuf>::new());
+        assert_eq!(kubeconfig_files(None), Vec::<PathBuf>::new());
     }
 }
