@@ -20,7 +20,7 @@ use crate::pipeline::preview::{Preview, PreviewEffect, TargetPreview, live, text
 use crate::pipeline::{Input, preview};
 use crate::templates::set::TemplateSet;
 use crate::waml::Waml;
-use crate::waml::app_files::{AppFiles, app_of, find_duplicates};
+use crate::waml::app_files::{AppFiles, MAX_APPS, app_of, find_duplicates};
 use crate::waml::extra_files::{beside, check_path};
 
 /// The name of the check run, as the list of checks shows it.
@@ -108,6 +108,10 @@ impl Deployments {
             let rejection = Rejection { violations: problems };
             sections.push(("the WAMLs together".to_owned(), text::unusable_set(&rejection)));
         }
+        if files.is_cut() {
+            // Which apps are left out would be chance.
+            return Ok(text::combine(&sections));
+        }
         let mut room = MAX_TARGETS_OF_ALL;
         for (app, head) in &heads {
             let path = self.waml_path(Some(app));
@@ -122,12 +126,15 @@ impl Deployments {
                 sections.push((section_title(app, &path), section));
             }
         }
-        for path in changed {
-            let Some(app) = app_of(&self.waml.path, path) else { continue };
-            if !files.apps().contains(&app) {
-                let section = self.preview_gone(request, (&app, path), &heads).await?;
-                sections.push((section_title(&app, path), section));
-            }
+        let apps = changed.iter().filter_map(|path| Some((app_of(&self.waml.path, path)?, path)));
+        let gone: Vec<_> = apps.filter(|(app, _)| !files.apps().contains(app)).collect();
+        for (app, path) in gone.iter().take(MAX_APPS) {
+            let section = self.preview_gone(request, (app, path), &heads).await?;
+            sections.push((section_title(app, path), section));
+        }
+        if gone.len() > MAX_APPS {
+            let count = gone.len() - MAX_APPS;
+            sections.push((format!("and {count} more"), text::more_gone(count)));
         }
         Ok(text::combine(&sections))
     }

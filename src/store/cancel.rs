@@ -4,6 +4,7 @@ use crate::model::audit::AuditRecord;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::DeployId;
 use crate::model::status::ForgeStatus;
+use crate::store::app_split::CancelledApps;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::Reply;
@@ -16,7 +17,8 @@ use crate::store::{app_split, audit, idempotency_keys, lane};
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "it may go on"]
 pub enum Cancelled {
-    /// The deployment has ended; its present state.
+    /// The deployment has ended; its present state. One of all apps goes on where an app of it is pushed already: those that
+    /// are not have ended, and it ends with the others.
     Yes(Box<Deployment>),
     /// Its push has begun, and may have arrived. Nothing was changed.
     Pushing,
@@ -43,11 +45,7 @@ impl Store {
         let release = &deployment.request.release;
         // With the lane locked, no worker can get the turn to push meanwhile.
         lane::lock(self, &mut write, &release.repository, &deployment.request.target);
-        if deployment.all_apps {
-            let words = (entry.by.name.as_str(), entry.reason.as_str());
-            app_split::cancel_apps(self, &mut write, id, words, entry.at).await?;
-        }
-        let Some(row) = end(&mut write, id, entry).await? else {
+        let Some(cancelled) = stop(self, &mut write, id, entry).await? else {
             let current = read(&mut write, id).await?;
             // A dropped transaction releases the lane only some time later.
             write.commit().await?;
@@ -57,9 +55,6 @@ impl Store {
                 None => Cancelled::NotThere,
             });
         };
-        let cancelled = row::deployment(&row)?;
-        let status = ForgeStatus::cancelled(&entry.by.name, &entry.reason);
-        self.enqueue_messages(&mut write, id, &status, entry.at);
         let record = AuditRecord {
             target: Some(cancelled.request.target.clone()),
             app: cancelled.app.clone(),
@@ -80,6 +75,28 @@ async fn read(
 ) -> Result<Option<Deployment>, StoreError> {
     let sql = concat!("SELECT ", deployment_columns!(), " FROM deployments WHERE id = $1");
     query(sql, id).first(write.sql(), DOING).await?.as_ref().map(row::deployment).transpose()
+}
+
+/// Ends the deployment, or those of its apps whose pushes have not begun; `None` where it has ended, or it is too late for
+/// all of it. The lane is locked: until then it could become one of all apps.
+async fn stop(
+    store: &Store,
+    write: &mut WriteTransaction,
+    id: &DeployId,
+    entry: &AuditRecord,
+) -> Result<Option<Deployment>, StoreError> {
+    let Some(deployment) = read(write, id).await? else { return Ok(None) };
+    let (by, reason) = (entry.by.name.as_str(), entry.reason.as_str());
+    if deployment.all_apps {
+        match app_split::cancel_apps(store, write, id, (by, reason), entry.at).await? {
+            CancelledApps::None => return Ok(None),
+            CancelledApps::Some => return Ok(Some(deployment)),
+            CancelledApps::All => {}
+        }
+    }
+    let Some(row) = end(write, id, entry).await? else { return Ok(None) };
+    store.enqueue_messages(write, id, &ForgeStatus::cancelled(by, reason), entry.at);
+    row::deployment(&row).map(Some)
 }
 
 /// Ends the deployment, unless its push has begun or it has ended.

@@ -19,6 +19,8 @@ pub(super) const STATEMENTS: usize = 2;
 
 /// Returns the statements that make due what these deployments belong to. The time of a rollout is another one than
 /// before in any case: by that a turn that is under way knows that it was woken.
+/// A worker that has a deployment of all apps locks it before it looks at theirs: it has ended its turn when its row is
+/// locked here, or looks after this commit.
 pub(super) fn wake_statements(
     kind: DatabaseBackend,
     deployments: &BTreeSet<DeployId>,
@@ -30,8 +32,8 @@ pub(super) fn wake_statements(
         DatabaseBackend::Sqlite => "",
     };
     let of_all_apps = format!(
-        "UPDATE deployments SET due_at = $1 WHERE id IN \
-         (SELECT p.id FROM deployments p WHERE p.finished_at IS NULL AND p.worker IS NULL AND p.id IN \
+        "UPDATE deployments SET due_at = CASE WHEN worker IS NULL THEN $1 ELSE due_at END WHERE id IN \
+         (SELECT p.id FROM deployments p WHERE p.finished_at IS NULL AND p.id IN \
          (SELECT d.parent FROM deployments d WHERE d.id IN ({ids}) AND d.parent IS NOT NULL) \
          ORDER BY p.id{lock})"
     );

@@ -268,7 +268,7 @@ impl Store {
         let sql = format!(
             "SELECT 'failures' AS id, string_agg(f.violation || ${between} || f.sentence, ${after}) AS packed FROM \
              (SELECT SUBSTR(violations, 1, 100) AS violation, SUBSTR(summary, 1, 400) AS sentence FROM deployments \
-             WHERE COALESCE(cluster_state, state) = 'failed' AND {tests} \
+             WHERE COALESCE(cluster_state, state) = 'failed' AND app_name <> '*' AND {tests} \
              ORDER BY received_at DESC LIMIT {limit}) AS f"
         );
         let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;

@@ -163,7 +163,8 @@ impl Store {
              AND (d.rollout IS NULL OR NOT EXISTS (SELECT 1 FROM rollouts r WHERE r.ended_at IS NULL \
              AND (r.id = d.rollout OR r.undo_id = d.rollout))) \
              AND EXISTS (SELECT 1 FROM deployments n WHERE n.repository = d.repository \
-             AND n.target = d.target AND n.app_name = d.app_name AND n.state IN ('succeeded', 'failed') \
+             AND n.target = d.target AND (n.app_name = d.app_name OR (d.slug IS NULL AND d.app_name <> '*')) \
+             AND n.state IN ('succeeded', 'failed') \
              AND (n.place > d.place OR (n.place = d.place AND n.id > d.id))) \
              AND (d.state <> 'succeeded' OR EXISTS (SELECT 1 FROM deployments n \
              WHERE n.repository = d.repository AND n.target = d.target AND n.app_name = d.app_name \

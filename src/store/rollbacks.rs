@@ -156,14 +156,17 @@ async fn find_open(
     Ok(lane.open.into_iter().find(|entry| entry.rollback).map(|entry| entry.place.id))
 }
 
-/// Returns the greatest place that the lane ever had, or the app in another one.
+/// Returns the greatest place that the lane ever had, or the app in another one. A request that names no app, and waits,
+/// may become one of this app, under a later id: the place is behind its.
 pub(super) async fn newest_place(
     write: &mut WriteTransaction,
     own_lane: &LaneName,
     app: Option<&AppKey>,
 ) -> Result<i64, StoreError> {
-    let sql = "SELECT 'newest' AS id, COALESCE(MAX(place), 0) AS place FROM deployments \
-         WHERE repository = $1 AND target = $2 AND (app_name = $3 OR (namespace = $4 AND slug = $5))";
+    let sql = "SELECT 'newest' AS id, COALESCE(MAX(CASE WHEN app_name = $3 OR app_name <> '' OR finished_at IS NOT NULL \
+         THEN place ELSE place + 1 END), 0) AS place FROM deployments \
+         WHERE repository = $1 AND target = $2 AND (app_name = $3 OR (namespace = $4 AND slug = $5) \
+         OR (app_name = '' AND finished_at IS NULL))";
     let LaneName { repository, target, app: name } = own_lane;
     let values = (repository, target, name, app);
     let row = query(sql, values).fetch_one(write.sql(), DOING).await?;

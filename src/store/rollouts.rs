@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::model::audit::AuditRecord;
 use crate::model::deployment::Deployment;
 use crate::model::event::Recipient;
-use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, RolloutId, RolloutName, TargetName};
+use crate::model::id::{
+    AppKey, AppName, DeployId, ImageTag, RepoName, RolloutId, RolloutName, TargetName,
+};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{self, PendingAnswer};
@@ -22,7 +24,7 @@ use crate::store::lease::end_of;
 use crate::store::query::{LONGEST_PAGE, Query, placeholders, query, query_of};
 use crate::store::row::{self, Row, overview_columns, to_json};
 use crate::store::write::WriteTransaction;
-use crate::store::{audit, rollout_reports, rollout_requests};
+use crate::store::{audit, lane, rollout_reports, rollout_requests};
 
 /// A rollout as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -344,15 +346,18 @@ impl Store {
         Ok(newest)
     }
 
-    /// Returns the deployments of the rollout's repository that have not ended and that others asked for, each with its
-    /// target: they come before it.
+    /// Returns the deployments of the rollout's app that have not ended and that others asked for, each with its target: they
+    /// come before it. One that names no app may be of every app of its repository.
     pub async fn deployments_beside(
         &self,
         rollout: &StoredRollout,
+        app_name: Option<&AppName>,
     ) -> Result<Vec<(TargetName, DeployId)>, StoreError> {
         let sql = "SELECT id, target FROM deployments WHERE repository = $1 AND finished_at IS NULL \
-             AND (rollout IS NULL OR rollout NOT IN ($2, $3)) ORDER BY id LIMIT 1000";
-        let values = (&rollout.repository, &rollout.id, &rollout.undo_id);
+             AND (rollout IS NULL OR rollout NOT IN ($2, $3)) \
+             AND (app_name IN ($4, '') OR (namespace = $5 AND slug = $6)) ORDER BY id LIMIT 1000";
+        let StoredRollout { id, undo_id, repository, app, .. } = rollout;
+        let values = (repository, id, undo_id, (lane::app_word(app_name), app));
         let rows = query(sql, values).fetch_all(&self.pool, READING).await?;
         rows.iter().map(|row| Ok((row.id("target")?, row.id("id")?))).collect()
     }

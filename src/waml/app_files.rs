@@ -53,6 +53,8 @@ pub struct AppFiles {
     /// The app at the root first, the others by name.
     apps: Vec<AppName>,
     problems: Vec<Violation>,
+    /// True where there are more.
+    is_cut: bool,
 }
 
 /// The app or the apps that a request is for.
@@ -91,14 +93,15 @@ impl AppFiles {
         if has_root {
             apps.insert(0, AppName::root());
         }
-        if apps.len() > MAX_APPS {
+        let is_cut = apps.len() > MAX_APPS;
+        if is_cut {
             let message = format!("`{folder}/` has more than {MAX_APPS} WAMLs");
             let help = "put some apps into another repository";
             let place = Some(first_line(&format!("{folder}/")));
             problems.push(Violation::error(RULE, message).help(help).at("", place));
             apps.truncate(MAX_APPS);
         }
-        Self { waml_path: waml_path.to_owned(), apps, problems }
+        Self { waml_path: waml_path.to_owned(), apps, problems, is_cut }
     }
 
     /// Lists the apps, the one at the root first.
@@ -109,6 +112,11 @@ impl AppFiles {
     /// Checks that the repository has files of several apps, or names the file of its only one.
     pub fn has_folder(&self) -> bool {
         self.apps.iter().any(|app| !app.is_root()) || !self.problems.is_empty()
+    }
+
+    /// Checks that there are more apps than a repository may have; the others are left out.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Lists the files that can be no app's.

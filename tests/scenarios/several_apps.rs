@@ -432,6 +432,22 @@ async fn a_preview_has_a_section_for_each_app_that_changes() {
 }
 
 #[tokio::test]
+async fn a_preview_of_too_many_apps_has_a_section_for_none() {
+    let deployer = Deployer::start_as_app().await;
+    let repository = three_apps(&deployer);
+    let wamls: Vec<String> = (0..64).map(|n| format!(".weave/app-{n}.yaml")).collect();
+    let files: Vec<(&str, &str)> = wamls.iter().map(|path| (&**path, "a: [\n")).collect();
+    repository.opens_pull_request("many", &files).await;
+    deployer.settle().await;
+    let many = preview(&repository, &repository.tip("many"));
+    assert_eq!(many["conclusion"], "failure");
+    let summary = many["output"]["summary"].as_str().unwrap();
+    assert!(summary.contains("has more than 64 WAMLs"), "{summary}");
+    assert!(!summary.contains("## app-1"), "{summary}");
+    deployer.settled().await;
+}
+
+#[tokio::test]
 async fn a_rollout_is_of_one_app() {
     let deployer = Deployer::start().await;
     let repository = three_apps(&deployer);

@@ -1,6 +1,7 @@
 //! The store, each test on SQLite and on PostgreSQL.
 
 mod acts; // removals
+mod apps; // several apps of one repository
 mod idempotency_keys; // acts that may be repeated
 mod audit; // who did what
 mod before; // what a sender asks

@@ -106,6 +106,28 @@ async fn what_is_young_unfinished_or_still_to_be_told_is_kept() {
 }
 
 #[tokio::test]
+async fn of_names_that_are_no_app_nothing_stays_once_another_has_ended() {
+    run_on_both(async |db| {
+        for (n, name) in [(1, "wokrer"), (2, "workre")] {
+            let mut unknown = request("web", "prod", n);
+            unknown.release.app = Some(the_deployer::model::id::AppName::parse(name).unwrap());
+            let _new = db.store.accept(&delivery(n), &unknown, &id(n), at(n)).await.unwrap();
+            let claimed = claim(&db.store, n).await.unwrap();
+            let lease = db.store.finish(&claimed, &failed(), at(n)).await.unwrap();
+            assert_eq!(lease, LeaseState::Held);
+        }
+        told(&db).await;
+        assert_eq!(prune(&db.store).await, 1);
+        assert_eq!(left(&db.store).await, [id(2)], "the newest");
+        run(&db.store, "web", 3, failed()).await;
+        told(&db).await;
+        assert_eq!(prune(&db.store).await, 1);
+        assert_eq!(left(&db.store).await, [id(3)]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn of_a_lane_the_newest_that_ended_is_kept_and_of_an_app_its_newest_success() {
     run_on_both(async |db| {
         for n in 1..=5 {

@@ -5,17 +5,17 @@ use std::time::Duration;
 use the_deployer::model::deployment::State;
 use the_deployer::model::event::Recipient;
 use the_deployer::model::event::{DeploymentRequest, RequestedRollout, RolloutTrigger};
-use the_deployer::model::id::{AppKey, ImageTag, RepoName, RolloutId, TargetName};
+use the_deployer::model::id::{AppKey, AppName, ImageTag, RepoName, RolloutId, TargetName};
 use the_deployer::model::rollback::provisional_number;
 use the_deployer::model::rollout_words::GateOutcome;
 use the_deployer::store::{
-    Claim, Completion, FinalState, GateAnswers, LeaseState, PushTurn, Reply, RolloutChange,
-    RolloutCommit, RolloutFilter, RolloutOrder, RolloutOrigin, RolloutProgress,
+    Accepted, Claim, Completion, FinalState, GateAnswers, LeaseState, PushTurn, Reply,
+    RolloutChange, RolloutCommit, RolloutFilter, RolloutOrder, RolloutOrigin, RolloutProgress,
     RolloutRequestUpdate, RolloutStart, Store, StoredRollout,
 };
 
 use crate::harness::database::run_on_both;
-use crate::harness::requests::{at, id, request};
+use crate::harness::requests::{at, delivery, id, request};
 use crate::harness::rollbacks::{app, entry, new};
 use crate::store::{accept, claim, push, succeeded};
 
@@ -197,8 +197,16 @@ async fn a_deployment_of_others_is_not_superseded() {
         );
         assert_eq!(read(store, 1).await.progress.version, 0);
         assert_eq!(store.deployment(&id(20)).await.unwrap(), None, "all or none");
-        let beside = store.deployments_beside(&before).await.unwrap();
-        assert_eq!(beside, [(TargetName::parse("prod").unwrap(), id(5))]);
+        let mut other_app = request("web", "prod", 6);
+        other_app.release.app = Some(AppName::parse("worker").unwrap());
+        let accepted = store.accept(&delivery(6), &other_app, &id(6), at(6)).await.unwrap();
+        assert_eq!(accepted, Accepted::New);
+        // One that names no app may be of every one.
+        let of_prod = |n| (TargetName::parse("prod").unwrap(), id(n));
+        let beside = store.deployments_beside(&before, None).await.unwrap();
+        assert_eq!(beside, [of_prod(5)]);
+        let app = other_app.release.app.as_ref();
+        assert_eq!(store.deployments_beside(&before, app).await.unwrap(), [of_prod(5), of_prod(6)]);
     })
     .await;
 }

@@ -76,7 +76,8 @@ impl Deployments {
         let deployments = self.store.rollout_deployments(rollout).await;
         let newest = self.store.newest_pushed(&record.app, &names).await;
         let removed = self.store.last_removals(&record.app, &names, self.clock.now()).await;
-        let beside = self.store.deployments_beside(rollout).await.map_err(BackendError::new)?;
+        let app_name = record.release.app.as_ref();
+        let beside = self.store.deployments_beside(rollout, app_name).await;
         let by_target = |one: Deployment| (one.request.target.clone(), one);
         let by_id = |one: Deployment| (one.id.clone(), one);
         let records = TurnRecords {
@@ -84,7 +85,7 @@ impl Deployments {
             deployments: deployments.map_err(BackendError::new)?.into_iter().map(by_id).collect(),
             newest: newest.map_err(BackendError::new)?.into_iter().map(by_target).collect(),
             removed: removed.map_err(BackendError::new)?,
-            beside: beside.into_iter().rev().collect(),
+            beside: beside.map_err(BackendError::new)?.into_iter().rev().collect(),
             removals,
             stops: self.rollout_stops(&record.app, &rollout.origin.owner).await?,
         };

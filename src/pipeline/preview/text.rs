@@ -114,6 +114,12 @@ pub fn no_file(file: &str) -> PreviewText {
     short(PreviewVerdict::Neutral, "no WAML", &text)
 }
 
+/// Writes the text about WAMLs that are gone, beyond those that have a section each.
+pub fn more_gone(count: usize) -> PreviewText {
+    let text = format!("{count} more WAMLs are not there at this commit.");
+    short(PreviewVerdict::Neutral, "no WAML", &text)
+}
+
 /// Writes the text for a pull request that does not touch the WAML.
 pub fn write_untouched(file: &str) -> PreviewText {
     let text = format!("This pull request does not change {}.", code(file));

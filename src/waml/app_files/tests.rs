@@ -95,6 +95,9 @@ fn the_number_of_apps_is_bounded() {
     let names: Vec<String> = (0..=MAX_APPS).map(|n| format!("app-{n}.yaml")).collect();
     let files = AppFiles::of_names(ROOT, false, names.iter().map(String::as_str));
     assert_eq!((files.apps().len(), files.problems().len()), (MAX_APPS, 1));
+    assert!(files.is_cut());
+    let files = AppFiles::of_names(ROOT, false, names[1..].iter().map(String::as_str));
+    assert!(!files.is_cut() && files.problems().is_empty());
 }
 
 #[test]
