@@ -111,7 +111,8 @@ async fn a_deployment_that_changed_nothing_is_neither_left_nor_gone_back_to() {
     office.deployer.github.repository("example/shop");
     office.deployer.github.lets("octocat", "example/shop", "push");
     two_releases(&office).await;
-    let shop = office.app("shop");
+    let shop =
+        office.app("shop").says("namespace: devx", "namespace: devx\nnotify: {success: true}");
     shop.deploys("v2").await;
     shop.deploys("v3").await;
     let [_, second, again, third] = office.squad().try_into().unwrap();

@@ -3,7 +3,7 @@ use serde_json::{Value as Json, json};
 
 use super::block::{LONGEST_SECTION, MAX_BLOCKS, MAX_TOGETHER, size};
 use super::*;
-use crate::model::deployment::Contact;
+use crate::model::deployment::{Contact, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
 use crate::model::release::Release;
