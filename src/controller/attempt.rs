@@ -16,7 +16,7 @@ use tracing::Instrument as _;
 
 use crate::controller::outcome::{self, AttemptError, AttemptOutcome, NextStep};
 use crate::controller::worker::{Controller, LeasedClaim};
-use crate::deployments::app_files::{DeployedApps, RequestedWaml, WamlText};
+use crate::deployments::app_files::{RequestedWaml, WamlText};
 use crate::deployments::fleets::EarlierFleetPush;
 use crate::deployments::outcome::{
     DeployError, PlanError, PlannedDeployment, Remedy, WriteOutcome,
@@ -317,13 +317,13 @@ impl Controller {
         let waml = match self.deployments.fetch_waml(request).await? {
             RequestedWaml::One(waml) if waml.app == request.release.app => waml,
             RequestedWaml::One(WamlText { app: Some(app), .. }) => {
-                return Err(Abort::Recorded(self.hand_on(claim, DeployedApps::One(app)).await?));
+                return Err(Abort::Recorded(self.hand_on(claim, &[app]).await?));
             }
             RequestedWaml::One(WamlText { app: None, .. }) => return Err(lost_app().into()),
             RequestedWaml::Several(files) => {
                 let apps = self.deployments.choose_deployed_apps(request, &files).await;
                 let apps = apps.map_err(|error| abort_plan(error, findings))?;
-                return Err(Abort::Recorded(self.hand_on(claim, apps).await?));
+                return Err(Abort::Recorded(self.hand_on(claim, &apps).await?));
             }
         };
         drop(fetching);
@@ -420,19 +420,9 @@ impl Controller {
         }
     }
 
-    /// Hands a deployment that named no app on to the lane of its app, or to the deployments of all apps.
-    async fn hand_on(
-        &self,
-        claim: &Claim,
-        apps: DeployedApps,
-    ) -> Result<AttemptOutcome, StoreError> {
-        let lease = match apps {
-            DeployedApps::One(app) => {
-                tracing::info!(%app, "deployment is of the only app that it can be of");
-                self.store.name_app(claim, &app, self.clock.now()).await?
-            }
-            DeployedApps::All(apps) => self.split(claim, &apps).await?,
-        };
+    /// Hands a deployment that named no app on to the deployments of the apps, of one or several.
+    async fn hand_on(&self, claim: &Claim, apps: &[AppName]) -> Result<AttemptOutcome, StoreError> {
+        let lease = self.split(claim, apps).await?;
         self.deployments.wake.notify_all();
         Ok(AttemptOutcome::HandedOn.if_held(lease))
     }

@@ -40,15 +40,6 @@ pub enum RequestedWaml {
     Several(AppFiles),
 }
 
-/// The apps that a deployment of all of them deploys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum DeployedApps {
-    /// The only one that deploys to the target.
-    One(AppName),
-    /// Each of these.
-    All(Vec<AppName>),
-}
-
 /// The reason why there is no WAML.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WamlError {
@@ -207,7 +198,7 @@ impl Deployments {
         &self,
         request: &DeploymentRequest,
         files: &AppFiles,
-    ) -> Result<DeployedApps, PlanError> {
+    ) -> Result<Vec<AppName>, PlanError> {
         if !files.problems().is_empty() {
             return Err(reject(files.problems().to_vec()));
         }
@@ -228,18 +219,15 @@ impl Deployments {
             .filter(|(_, head)| is_deployed(head))
             .map(|(app, _)| app.clone())
             .collect();
-        match <[AppName; 1]>::try_from(apps) {
-            Ok([app]) => Ok(DeployedApps::One(app)),
-            Err(apps) if apps.is_empty() => {
-                let targets = heads.iter().filter_map(|(_, head)| head.as_ref());
-                let targets: std::collections::BTreeSet<&str> =
-                    targets.flat_map(|head| &head.targets).map(TargetName::as_str).collect();
-                let hint = suggest::hint(target.as_str(), targets);
-                let message = format!("no app of the repository deploys to `{target}`: {hint}");
-                Err(DeployError::reject(message).into())
-            }
-            Err(apps) => Ok(DeployedApps::All(apps)),
+        if !apps.is_empty() {
+            return Ok(apps);
         }
+        let targets = heads.iter().filter_map(|(_, head)| head.as_ref());
+        let targets: std::collections::BTreeSet<&str> =
+            targets.flat_map(|head| &head.targets).map(TargetName::as_str).collect();
+        let hint = suggest::hint(target.as_str(), targets);
+        let message = format!("no app of the repository deploys to `{target}`: {hint}");
+        Err(DeployError::reject(message).into())
     }
 
     /// Reads what each file says of its app; `None` for one that cannot be read.

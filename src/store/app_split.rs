@@ -1,6 +1,7 @@
 //! Deployments of all apps of a repository: one for each app, and one that says how those go.
 //!
-//! A request that names no app becomes such a deployment once its commit turns out to have several. The deployments of the
+//! A request that names no app becomes such a deployment once its commit turns out to have files for each, be it for one app alone: what its
+//! sender was told at first has its end under the same names. The deployments of the
 //! apps are made in one transaction with that change, in the lanes of their apps and at the place of the request, so
 //! another attempt, another worker or a restart makes no second ones. The request's own deployment waits until all of them
 //! have an end: each end makes it due, in its own transaction (`followers.rs`).
@@ -68,32 +69,6 @@ impl Store {
         let Some(row) = row else { return Ok(None) };
         let is_own = row.id::<RepoName>("repository")?.is_same(repository);
         if is_own { row::app_name(&row).map(Some) } else { Ok(None) }
-    }
-
-    /// Ends this attempt at a deployment that named no app and is of that one, the only one of its repository: the next one
-    /// comes in the app's lane.
-    pub async fn name_app(
-        &self,
-        claim: &Claim,
-        app: &AppName,
-        now: Timestamp,
-    ) -> Result<LeaseState, StoreError> {
-        let Deployment { request, .. } = &claim.deployment;
-        let mut write = self.begin(SPLITTING).await?;
-        lane::ensure(&mut write, &request.release.repository, &request.target);
-        let sql = "UPDATE deployments SET app_name = $3, worker = NULL, due_at = $4, state = 'queued' \
-             WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL AND state = 'running'";
-        let count = query(sql, (claim, app, now)).execute(write.sql(), SPLITTING).await?;
-        if LeaseState::by_rows(count) == LeaseState::Held {
-            self.supersede_older(
-                &mut write,
-                &LaneName { app: app.to_string(), ..LaneName::of(request) },
-                now,
-            )
-            .await?;
-        }
-        write.commit().await?;
-        Ok(LeaseState::by_rows(count))
     }
 
     /// Makes the deployments of the apps, under these ids, and ends the attempt: the claimed deployment is that of all apps

@@ -208,8 +208,16 @@ async fn only_the_apps_that_have_the_target_are_deployed() {
     repository.commit_on("main", &[(WORKER, &waml("worker")), (WEB, &elsewhere)]);
     let id = repository.deploys(TARGET, "v1").await;
     deployer.settle().await;
-    assert_eq!(states(&deployer).await, [("worker".to_owned(), State::Succeeded)]);
+    let expected = ["all", "worker"].map(|name| (name.to_owned(), State::Succeeded));
+    assert_eq!(states(&deployer).await, expected);
     assert_eq!(deployer.github.told(id).last().unwrap(), "success");
+    // Under each name that GitHub shows, the last word is the end.
+    let mut last = std::collections::BTreeMap::new();
+    for (context, state, ..) in repository.commit_statuses(&repository.tip("main")) {
+        last.insert(context, state);
+    }
+    let context = |end: &str| (format!("deploy/{TARGET}{end}"), "success".to_owned());
+    assert_eq!(last.into_iter().collect::<Vec<_>>(), ["", "/worker"].map(context));
     let id = repository.deploys("nowhere", "v1").await;
     deployer.settle().await;
     let (state, says, _) = deployer.github.statuses(id).pop().unwrap();
@@ -274,9 +282,10 @@ async fn an_app_that_moves_to_another_file_stays_the_same_app() {
         repository.moves(SHOP, ".weave/shop.yaml");
         let second = repository.deploys(TARGET, "v2").await;
         deployer.settle().await;
-        assert_eq!(states(deployer).await[1], ("shop".to_owned(), State::Succeeded));
+        assert_eq!(states(deployer).await[1], ("all".to_owned(), State::Succeeded));
+        assert_eq!(states(deployer).await[2], ("shop".to_owned(), State::Succeeded));
         assert_eq!(deployer.github.told(first).last().unwrap(), "inactive");
-        assert_eq!(deployer.github.told(second), WELL);
+        assert_eq!(deployer.github.told(second).last().unwrap(), "success");
         assert!(live(deployer, "shop").unwrap().contains("v2"));
     })
     .await;
