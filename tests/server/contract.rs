@@ -387,7 +387,7 @@ async fn does(
 
 /// What these programs never say: nobody reads through the agent, no log breaks off, their templates are built in, their manifest repository is there, the clusters'
 /// time is of a file that is kept, no revision fails in its cluster, no rollout waits for one, and a stream of events stays open as long as its deployment waits.
-const UNSEEN: [&str; 66] = [
+const UNSEEN: [&str; 81] = [
     "AgentLogRequest.app",
     "AgentLogRequest.container",
     "AgentLogRequest.follow",
