@@ -162,7 +162,7 @@ mod tests {
         pod.clusters = vec![cluster.parse().unwrap()];
         let text = plan(&pod, &silent, "d").render();
         assert!(text.contains("--from-file=d/github-client-secret"), "{text}");
-        assert!(text.contains("serviceAccountName: the-deployer-watch"), "{text}");
+        assert!(text.contains("`serviceAccountName:"), "{text}");
         let none = CheckFacts { has_configuration: false, has_client_secret: false, service: None };
         assert!(plan(&pod, &none, "d").obstacle().is_some());
     }

@@ -116,8 +116,8 @@ pub(super) fn plan_repository(
 
 fn difference(file: &PreparedFile) -> String {
     let current = String::from_utf8_lossy(file.current.as_deref().unwrap_or_default());
-    let wanted = String::from_utf8_lossy(&file.expected.bytes);
-    format!("      {}\n{}", file.expected.path, diff_lines(&current, &wanted))
+    let expected = String::from_utf8_lossy(&file.expected.bytes);
+    format!("      {}\n{}", file.expected.path, diff_lines(&current, &expected))
 }
 
 fn way_out(answers: &SetupAnswers) -> &'static str {
