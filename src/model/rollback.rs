@@ -10,6 +10,7 @@ use crate::model::release::Release;
 
 /// The data of a deployment that is a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an answer of its own, as it is stored")]
 pub struct Rollback {
     /// The revision that becomes live again.
     pub to: DeployId,

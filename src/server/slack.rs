@@ -191,10 +191,8 @@ async fn carry_out(
         return;
     };
     let outcome = match (caller, buttons.acts.clone().try_acquire_owned()) {
-        (_, Err(_)) => {
-            PressOutcome::without_act("too much is being done at once. Try again.".to_owned())
-        }
-        (None, Ok(_)) => PressOutcome::without_act(format!(
+        (_, Err(_)) => PressOutcome::without_act("too much is being done at once. Try again."),
+        (None, Ok(_)) => PressOutcome::without_act(&format!(
             "nobody has said which GitHub account is yours. Ask an operator to add `LOGIN: {}` to \
              `notify.slack.people`.",
             press.user.id
@@ -230,7 +228,7 @@ async fn act(
 ) -> PressOutcome {
     let Some(offer) = OfferedAct::parse(action_id, value) else {
         let problem = "this version of the service does not know the button.";
-        return PressOutcome::without_act(problem.to_owned());
+        return PressOutcome::without_act(problem);
     };
     // Slack may send one press twice.
     let key = hex::encode(Sha256::digest(press.trigger_id.as_bytes()));
@@ -243,7 +241,7 @@ async fn act(
         let detail = refusal.detail();
         PressOutcome {
             note: refusal.is_outdated().then(|| escape_line(&detail, LONGEST_NOTE)),
-            ..PressOutcome::without_act(escape_line(&detail, LONGEST_ANSWER))
+            ..PressOutcome::without_act(&escape_line(&detail, LONGEST_ANSWER))
         }
     })
 }
@@ -301,7 +299,7 @@ async fn approve(
 
 impl PressOutcome {
     /// Makes the outcome of a press that nothing was done for.
-    fn without_act(problem: String) -> Self {
+    fn without_act(problem: &str) -> Self {
         Self { answer: format!("Nothing was done: {problem}"), note: None }
     }
 }

@@ -99,7 +99,7 @@ static MIGRATED: OnceCell<Vec<u8>> = OnceCell::const_new();
 ///
 /// It is a copy: to migrate each costs more than many tests do.
 pub(crate) async fn place_tables(file: &Path) {
-    let bytes = MIGRATED.get_or_init(migrated).await;
+    let bytes = MIGRATED.get_or_init(|| Box::pin(migrated())).await;
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     // With the rights that the service gives its own.
     let mut options = std::fs::OpenOptions::new();

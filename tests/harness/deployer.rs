@@ -470,7 +470,7 @@ const UNTIL_IT_IS_ITSELF: u64 = 10_000;
 
 impl Deployer {
     async fn built(&self, settings: Settings) -> App {
-        place_tables_at(&settings.storage.url).await;
+        Box::pin(place_tables_at(&settings.storage.url)).await;
         for _ in 0..UNTIL_IT_IS_ITSELF {
             let (settings, clock) = (settings.clone(), self.clock.clone());
             let app = match self.bounds {

@@ -80,7 +80,7 @@ async fn on_both(story: impl AsyncFn(&mut Office)) {
             deployer.acts_as_app();
         }
         Box::pin(async {
-            let mut office = Office::open(deployer).await;
+            let mut office = Box::pin(Office::open(deployer)).await;
             office.fleet.deployer.github.allows("example", "members", "read");
             // What an installation may is remembered for a while.
             office.fleet.deployer.clock.advance(Duration::from_mins(10));

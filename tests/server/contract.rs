@@ -476,7 +476,7 @@ async fn answers_are_what_the_document_says() {
     let (full, mut contract) = (Full::start().await, Contract::new());
     everything_is_read(&full, &mut contract).await;
     everything_is_done(&full, &mut contract).await;
-    full.settled().await;
+    Box::pin(full.settled()).await;
     stories::one_is_asked_for_here(&mut contract).await;
     Box::pin(stories::one_is_rolled_out(&mut contract)).await;
     Box::pin(stories::one_waits_for_its_cluster(&mut contract)).await;
@@ -520,7 +520,7 @@ async fn an_app_is_shown_with_what_is_live_what_goes_on_and_what_stops_it() {
     assert_eq!(revisions[1], (json!(second), json!(true), Json::Null));
     let last = full.get(&format!("/api/v1/deployments/{third}")).await.json();
     assert!(last["hand_edit"]["diff"].as_str().unwrap().contains("# by hand"), "{last}");
-    full.settled().await;
+    Box::pin(full.settled()).await;
 }
 
 #[tokio::test]

@@ -215,7 +215,7 @@ pub fn is_code(text: &str) -> bool {
 /// Reads the words of a refusal, shortened.
 fn read_message(body: &[u8]) -> String {
     let body: Json = serde_json::from_slice(body).unwrap_or_default();
-    let text = body["message"].as_str().unwrap_or_default();
+    let text = body.get("message").and_then(Json::as_str).unwrap_or_default();
     let text: String = text.chars().filter(|c| !c.is_control()).take(200).collect();
     if text.is_empty() { text } else { format!(": {text}") }
 }
@@ -292,18 +292,19 @@ mod tests {
 
     #[test]
     fn only_an_app_with_all_its_keys_is_used_and_no_error_shows_one() {
-        let read = |change: fn(&mut Json)| read_app("https://api.github.com", &answer(change));
+        type Change = fn(&mut Json);
+        let read = |change: Change| read_app("https://api.github.com", &answer(change));
         let app = read(|_| {}).unwrap();
         assert_eq!((app.id, &*app.owner, &*app.client_id), (7, "acme", "Iv23li"));
         assert!(!format!("{app:?}").contains("s3cret"), "{app:?}");
-        for change in
-            [(|it| it["html_url"] = json!("https://evil.example/apps/x")) as fn(&mut Json), |it| {
-                it["html_url"] = json!("javascript:alert(1)")
-            }]
-        {
+        let pages: [Change; 2] = [
+            |it| it["html_url"] = json!("https://evil.example/apps/x"),
+            |it| it["html_url"] = json!("javascript:alert(1)"),
+        ];
+        for change in pages {
             assert_eq!(read(change).unwrap().html_url, None, "the App is there, and its page not");
         }
-        let changes: [(fn(&mut Json), &str); 4] = [
+        let changes: [(Change, &str); 4] = [
             (|it| it["pem"] = json!("s3cret"), "no private key"),
             (|it| it["webhook_secret"] = Json::Null, "no secret for the webhook"),
             (|it| it["client_id"] = json!("a\nb"), "no client id"),

@@ -80,7 +80,7 @@ mod tests {
 
     const BUTTON: ButtonName<'_> = ButtonName { action_id: "approve", value: "r 1" };
 
-    fn message(blocks: Json) -> PressedMessage {
+    fn message(blocks: &Json) -> PressedMessage {
         serde_json::from_value(json!({"text": "It waits", "blocks": blocks, "ts": "1.2"})).unwrap()
     }
 
@@ -96,11 +96,11 @@ mod tests {
         let link = json!({"type": "button", "action_id": "rollout", "url": "https://x"});
         let note = json!({"type": "context", "elements": [{"type": "mrkdwn", "text": "done", "verbatim": true}]});
         let both = actions(&[link.clone(), button("r 1"), button("r 2")]);
-        let content = message(json!([header, both, print])).without(BUTTON, "done").unwrap();
+        let content = message(&json!([header, both, print])).without(BUTTON, "done").unwrap();
         let rest = actions(&[link, button("r 2")]);
         assert_eq!(content.blocks, [header.clone(), rest, note.clone(), print.clone()]);
         assert_eq!(content.text, "It waits");
-        let alone = message(json!([header, actions(&[button("r 1")]), print]));
+        let alone = message(&json!([header, actions(&[button("r 1")]), print]));
         assert_eq!(alone.without(BUTTON, "done").unwrap().blocks, [header, note, print]);
     }
 
@@ -116,7 +116,7 @@ mod tests {
             json!(many),
             json!([actions, long]),
         ] {
-            assert_eq!(message(blocks.clone()).without(BUTTON, "done"), None, "{blocks}");
+            assert_eq!(message(&blocks).without(BUTTON, "done"), None, "{blocks}");
         }
         assert_eq!(PressedMessage::default().without(BUTTON, "done"), None);
     }

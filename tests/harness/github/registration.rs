@@ -68,7 +68,7 @@ pub(super) fn form(state: &mut State, call: &Call, organization: Option<&str>) -
     let text = call.text("manifest").unwrap_or_default();
     let manifest = serde_json::from_str(&text).unwrap_or(Json::Null);
     if let Err(problem) = check(&manifest) {
-        return page(422, &format!("<h1>Error</h1><p>{}</p>", escape(&problem)));
+        return Ok(page(422, &format!("<h1>Error</h1><p>{}</p>", escape(&problem))));
     }
     let owner = organization.unwrap_or(&login).to_owned();
     if call.query.get("confirm").is_none_or(|word| word != "yes") {
@@ -79,7 +79,7 @@ pub(super) fn form(state: &mut State, call: &Call, organization: Option<&str>) -
             escape(&owner),
             escape(&text)
         );
-        return page(200, &body);
+        return Ok(page(200, &body));
     }
     let redirect = manifest["redirect_url"].as_str().unwrap().to_owned();
     let code = issue(state, RegisteredManifest { owner, manifest });
@@ -151,10 +151,10 @@ pub(super) fn convert(state: &mut State, call: &Call, code: &str) -> Answered {
     created(&body)
 }
 
-fn page(status: u16, body: &str) -> Answered {
+fn page(status: u16, body: &str) -> Answer {
     let kind = ("content-type", "text/html; charset=utf-8".to_owned());
     let body = format!("<!doctype html><html lang=en><title>GitHub</title>{body}</html>");
-    Ok(Answer { status, headers: vec![kind], body: body.into_bytes() })
+    Answer { status, headers: vec![kind], body: body.into_bytes() }
 }
 
 fn escape(text: &str) -> String {

@@ -28,7 +28,7 @@ pub(super) const MAX_ANSWER: usize = 2048;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct SetupAnswers {
-    /// The address at which GitHub and people reach the service: https://deployer.example.com
+    /// The address at which GitHub and people reach the service: `https://deployer.example.com`
     #[arg(long, value_name = "URL", help_heading = "Answers")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) service_url: Option<String>,
@@ -202,10 +202,9 @@ impl SetupAnswers {
             self.manifests_url = Some(check_answer(Question::ManifestsUrl, &url)?);
         }
         // A later run may be in another folder.
-        for path in [&mut self.ca, &mut self.kubeconfig, &mut self.manifests_token_file] {
-            if let Some(path) = path {
-                *path = std::path::absolute(&*path).map_err(CliError::file("use", path))?;
-            }
+        let paths = [&mut self.ca, &mut self.kubeconfig, &mut self.manifests_token_file];
+        for path in paths.into_iter().flatten() {
+            *path = std::path::absolute(&*path).map_err(CliError::file("use", path))?;
         }
         for cluster in &self.clusters {
             cluster.check().map_err(|problem| CliError::usage(format!("--cluster: {problem}")))?;

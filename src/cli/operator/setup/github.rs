@@ -228,7 +228,7 @@ pub(super) async fn register(
     };
     show_address(&listener, options);
     let _opener = open_page(session, &listener, prompter)?;
-    let mut codes = listener.serve(form);
+    let mut codes = listener.serve(&form);
     let deadline = Instant::now() + options.timeout;
     let result = loop {
         let code = wait_for_code(&mut codes, prompter, &state);
@@ -390,13 +390,14 @@ pub(super) async fn await_installation(
     let key = session.folder.secret(KEY_FILE)?;
     let client = client(session, record.id, &key)?;
     let interruption = prompter.interruption();
-    let page = match record.html_url {
-        Some(page) => page,
+    let page = if let Some(page) = record.html_url {
+        page
+    } else {
         // Without an answer the name of the place has to do.
-        None => tokio::select! {
+        tokio::select! {
             app = client.own_app() => app.map(|app| app.html_url).unwrap_or_default(),
             error = interruption.wait() => return Err(error),
-        },
+        }
     };
     let page = match page.trim_end_matches('/') {
         "" => "the App's settings at GitHub, Install App".to_owned(),

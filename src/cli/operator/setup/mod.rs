@@ -265,7 +265,7 @@ impl SetupRun {
     async fn act(&mut self, step: SetupStep, plan: &StepPlan) -> CommandOutcome {
         if self.dry_run {
             self.is_blocked |= plan.is_blocked();
-            return self.show_differences(plan);
+            return show_differences(plan);
         }
         if plan.obstacle().is_some() {
             let name = word(&step);
@@ -277,19 +277,6 @@ impl SetupRun {
         self.session.save_answers()?;
         for action in &plan.actions {
             self.execute(step, action).await?;
-        }
-        Ok(())
-    }
-
-    fn show_differences(&self, plan: &StepPlan) -> CommandOutcome {
-        for action in &plan.actions {
-            match action {
-                SetupAction::Write(change) if change.current.is_some() => {
-                    output::print(&change.diff())?;
-                }
-                SetupAction::Prepare { differences, .. } => output::print(differences)?,
-                _ => {}
-            }
         }
         Ok(())
     }
@@ -340,4 +327,17 @@ impl SetupRun {
         change.write()?;
         output::print(&format!("  {GOOD}written{GOOD:#}   {}\n", wrap(name, 12)))
     }
+}
+
+fn show_differences(plan: &StepPlan) -> CommandOutcome {
+    for action in &plan.actions {
+        match action {
+            SetupAction::Write(change) if change.current.is_some() => {
+                output::print(&change.diff())?;
+            }
+            SetupAction::Prepare { differences, .. } => output::print(differences)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }

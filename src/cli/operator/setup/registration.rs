@@ -25,7 +25,7 @@ const MAX_HEAD: usize = 16 * 1024;
 /// The deadline of one request of a browser, and of the answer to it.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
 /// The longest wait of a browser for the end of the exchange.
-const EXCHANGE_DEADLINE: Duration = Duration::from_secs(60);
+const EXCHANGE_DEADLINE: Duration = Duration::from_mins(1);
 /// The connections at the same time; a browser opens a few.
 const MAX_CONNECTIONS: usize = 32;
 
@@ -135,13 +135,13 @@ impl RegistrationListener {
     }
 
     /// Answers browsers until the receiver is dropped; at most one code comes.
-    pub(super) fn serve(self, form: FormPage) -> mpsc::Receiver<BrowserCode> {
+    pub(super) fn serve(self, form: &FormPage) -> mpsc::Receiver<BrowserCode> {
         let (codes, receiver) = mpsc::channel(1);
         let expected = Arc::new(Mutex::new(ExpectedState { state: self.state, is_used: false }));
         let site = Arc::new(RegistrationSite {
             address: self.address,
             path: self.path,
-            page: registration_page::form(&form),
+            page: registration_page::form(form),
             expected,
             codes,
         });

@@ -128,7 +128,7 @@ async fn follow_record(
     let record = RecordSubject { record, pairs, version: None, rendered_at };
     let mut stream = PageStream::new(call, PageSubject::Record(Box::new(record)), version, slots);
     // Checks the caller's rights, and that there is such a page.
-    stream.refresh().await?;
+    Box::pin(stream.refresh()).await?;
     Ok(stream.into_response())
 }
 
