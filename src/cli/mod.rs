@@ -17,6 +17,7 @@ mod local; // input of commands that need no service
 mod extra_files; // the files that a WAML names
 mod platform; // what targets offer
 mod working_folder; // the working folder and its files
+mod kubeconfig; // the kubeconfig of the person
 mod context; // the app and the service of a command
 mod repository_apps; // the apps of the repository that the working folder is in
 mod client; // the service's API
@@ -27,6 +28,7 @@ mod live_lines; // lines that are redrawn in place
 mod table; // tables that fit the terminal
 mod changes; // changes of objects, as a terminal shows them
 mod deployment; // deployments as a terminal shows them
+mod loopback; // requests of a browser to a port of this machine
 mod times; // times in arguments and results
 mod host; // the service's code host
 mod settings; // the settings of this machine

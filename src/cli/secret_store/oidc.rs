@@ -6,13 +6,14 @@ use std::time::Duration;
 use reqwest::{Method, Url};
 use secrecy::SecretString;
 use serde_json::{Value as Json, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::vault::{PersonalVault, VaultAnswer, login_refusal};
 use crate::cli::bart::open::open_browser;
 use crate::cli::client;
 use crate::cli::error::CliError;
+use crate::cli::loopback::read_head;
 use crate::cli::output::{self, BOLD};
 use crate::support::random::random_bytes;
 
@@ -20,8 +21,6 @@ use crate::support::random::random_bytes;
 const CALLBACK: &str = "/oidc/callback";
 /// The longest time that a person has in the browser.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// The longest head of a browser's request.
-const MAX_HEAD: usize = 16 * 1024;
 /// The deadline of one request of a browser.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -108,19 +107,6 @@ async fn wait_for_code(listener: &TcpListener, state: &str) -> Result<String, Cl
             }
         }
     }
-}
-
-/// Reads the head of a request; `None` if there is none.
-async fn read_head(stream: &mut TcpStream) -> Option<String> {
-    let (mut head, mut part) = (Vec::new(), [0; 2048]);
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        let read = stream.read(&mut part).await.ok().filter(|read| *read > 0)?;
-        head.extend_from_slice(part.get(..read)?);
-        if head.len() > MAX_HEAD {
-            return None;
-        }
-    }
-    String::from_utf8(head).ok()
 }
 
 /// Reads the request of a browser. Pure.

@@ -1,12 +1,10 @@
 //! The secrets of one app on one target: what its WAML wants, the store that the service names, and the audit log that
 //! hears of each act.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use serde_json::Value as Json;
 
 use super::app_secrets::{AppSecret, app_secrets};
 use super::kubernetes::KubernetesSecrets;
@@ -19,12 +17,13 @@ use crate::cli::client::ServiceEndpoint;
 use crate::cli::context::{self, RepositorySelector};
 use crate::cli::diagnostics::SourceTexts;
 use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::kubeconfig;
 use crate::cli::local;
 use crate::cli::names::act_path;
 use crate::cli::output::{self, Format};
 use crate::cli::repository_apps::AppChoiceArg;
-use crate::cli::working_folder;
 use crate::cluster::connection::client::ClusterConnection;
+use crate::cluster::connection::kubeconfig::list_contexts;
 use crate::cluster::connection::settings::ClusterAccess;
 use crate::cluster::secret_objects::{SecretObjectKind, get_object};
 use crate::config;
@@ -219,18 +218,19 @@ impl StoreArgs {
     /// Connects to the cluster by the kubeconfig; the context is named, or has the target's name.
     fn connect(&self, cluster: &TargetName) -> Result<(ClusterConnection, String), CliError> {
         let environment = config::environment();
-        let file = self.kubeconfig.clone().or_else(|| kubeconfig_path(&environment));
+        let file = self.kubeconfig.clone().or_else(|| kubeconfig::default_file(&environment));
         let file = file.ok_or_else(|| {
             CliError::usage("there is no kubeconfig").hint("name it with --kubeconfig")
         })?;
         let context = if let Some(context) = &self.context {
             context.clone()
         } else {
-            let contexts = contexts_of(&file)?;
-            let own = contexts.iter().find(|name| *name == cluster.as_str());
-            own.cloned().ok_or_else(|| {
+            let contexts = list_contexts(&file).map_err(CliError::failed)?;
+            let names: Vec<&str> = contexts.iter().map(|context| context.name.as_str()).collect();
+            let own = names.iter().find(|name| **name == cluster.as_str());
+            own.map(|name| (*name).to_owned()).ok_or_else(|| {
                 CliError::usage(format!("which context of {} is {cluster}?", file.display()))
-                    .hint(format!("name one with --context: {}", contexts.join(", ")))
+                    .hint(format!("name one with --context: {}", names.join(", ")))
             })?
         };
         crate::support::http::install_tls_provider();
@@ -317,24 +317,6 @@ fn act_request(
 async fn open_vault(location: VaultLocation) -> Result<PersonalStore, CliError> {
     let token = Some(vault_login::find_token(&location).await?);
     Ok(PersonalStore::Vault(Box::new(VaultStore(PersonalVault { location, token }))))
-}
-
-/// Returns the path of the kubeconfig: the first of KUBECONFIG, else the usual one.
-fn kubeconfig_path(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
-    let variable = environment.get("KUBECONFIG").filter(|text| !text.is_empty());
-    let first = variable.and_then(|text| std::env::split_paths(text).next());
-    first.or_else(|| Some(PathBuf::from(environment.get("HOME")?).join(".kube/config")))
-}
-
-/// Returns the names of a kubeconfig's contexts.
-fn contexts_of(file: &Path) -> Result<Vec<String>, CliError> {
-    let bytes = working_folder::read(file)?;
-    // The parser's own words may repeat a token.
-    let config: Json = serde_yaml::from_slice(&bytes)
-        .map_err(|_| CliError::io(format!("{} is no kubeconfig", file.display())))?;
-    let contexts = config.get("contexts").and_then(Json::as_array).into_iter().flatten();
-    let name = |context: &Json| context.get("name").and_then(Json::as_str).map(str::to_owned);
-    Ok(contexts.filter_map(name).collect())
 }
 
 /// Prints a note about the store that is used.

@@ -139,12 +139,8 @@ impl RegistrationError {
 impl AppManifest {
     /// Returns the manifest as GitHub reads it.
     pub fn to_json(&self) -> Json {
-        let level = |name: &str, level: &'static str| match name {
-            "contents" if self.pushes => "write",
-            _ => level,
-        };
         let permissions =
-            APP_PERMISSIONS.map(|(name, default)| (name.to_owned(), json!(level(name, default))));
+            app_permissions(self.pushes).map(|(name, level)| (name.to_owned(), json!(level)));
         json!({
             "name": self.name,
             "url": self.service_url,
@@ -157,6 +153,14 @@ impl AppManifest {
             "default_events": APP_EVENTS,
         })
     }
+}
+
+/// Returns the permissions of an App, and the level of each: one that pushes to the manifest repository writes contents.
+pub fn app_permissions(pushes: bool) -> [(&'static str, &'static str); APP_PERMISSIONS.len()] {
+    APP_PERMISSIONS.map(|(name, level)| match name {
+        "contents" if pushes => (name, "write"),
+        _ => (name, level),
+    })
 }
 
 /// Returns the page of GitHub that takes the manifest, for an organization or for the person's own account.

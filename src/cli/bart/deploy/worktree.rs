@@ -97,18 +97,18 @@ fn warnings_of(
     if !is_pushed(git, id)? {
         warnings.push(format!("{short} was not pushed yet, as far as this machine knows"));
     }
-    match changed_files(git)?.as_slice() {
-        [] => {}
-        files if changed_waml(files, app).is_some() => warnings.push(format!(
-            "{} has changes that are not committed: {short} is deployed, without them",
-            changed_waml(files, app).unwrap_or_default()
-        )),
-        files => warnings.push(format!(
+    let files = changed_files(git)?;
+    if let Some(waml) = changed_waml(&files, app) {
+        warnings.push(format!(
+            "{waml} has changes that are not committed: {short} is deployed, without them"
+        ));
+    } else if !files.is_empty() {
+        warnings.push(format!(
             "{} {} not committed: {short} is deployed, without {}",
             files.len(),
             if files.len() == 1 { "file is" } else { "files are" },
             if files.len() == 1 { "it" } else { "them" },
-        )),
+        ));
     }
     Ok(warnings)
 }

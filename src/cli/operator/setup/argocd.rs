@@ -12,13 +12,11 @@ use super::file_change::FileChange;
 use super::folder::CONFIG_FILE;
 use super::repository::plan_repository;
 use super::session::SetupSession;
-use crate::app::prepare::{PrepareOptions, Prepared, PreparedFile, prepare_all};
+use crate::app::prepare::{Prepared, PreparedFile};
 use crate::cli::error::CliError;
-use crate::cli::output::{self, GOOD};
 use crate::config::settings::Settings;
 use crate::manifests::bootstrap::FileVerdict;
 use crate::model::target::{Clusters, Target};
-use crate::support::clock::Clock;
 use crate::waml::emit;
 
 /// The folder of the files that are applied.
@@ -183,16 +181,7 @@ pub(super) fn plan(
 pub(super) async fn prepare(session: &SetupSession, force: bool) -> Result<(), CliError> {
     let sources =
         session.file_sources()?.ok_or_else(|| CliError::io("there is no configuration"))?;
-    let settings = sources.load_for_rebuild().map_err(CliError::failed)?.settings;
-    let options = PrepareOptions { force, ..PrepareOptions::default() };
-    let prepared = prepare_all(&settings, options, &Clock::system()).await;
-    for repository in prepared.map_err(CliError::failed)? {
-        let commit = repository
-            .commit
-            .map_or("nothing to do".to_owned(), |commit| format!("commit {}", commit.short()));
-        output::print(&format!("  {GOOD}pushed{GOOD:#}    {commit}, {}\n", repository.url))?;
-    }
-    Ok(())
+    SetupSession::push_missing(sources, force).await
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::action::{SetupAction, StepPlan, wrap};
 use super::answers::{Question, SetupAnswers};
-use super::folder::{APP_FILE, AppRecord, CLIENT_SECRET_FILE, KEY_FILE};
+use super::folder::{APP_FILE, AppRecord, CLIENT_SECRET_FILE, HOOK_SECRET_FILE, KEY_FILE};
 use super::prompt::Prompter;
 use super::registration::{
     BrowserCode, BrowserReply, PastedText, RegistrationListener, is_open, read_pasted,
@@ -22,7 +22,7 @@ use crate::cli::output::{self, BOLD, DIM, GOOD};
 use crate::cli::settings::write_private;
 use crate::forge::github::address::web_url;
 use crate::forge::github::app_manifest::{
-    APP_EVENTS, APP_PERMISSIONS, AppManifest, RegisteredApp, RegistrationError, exchange_code,
+    APP_EVENTS, AppManifest, RegisteredApp, RegistrationError, app_permissions, exchange_code,
     registration_page,
 };
 use crate::forge::github::auth::key::AppCredentials;
@@ -121,7 +121,7 @@ pub(super) fn plan(answers: &SetupAnswers, facts: &GitHubFacts) -> StepPlan {
     if answers.service_url.is_none() {
         return StepPlan::ask(vec![Question::ServiceUrl]);
     }
-    let needed = ["github-app.pem", "webhook-secret"];
+    let needed = [KEY_FILE, HOOK_SECRET_FILE];
     let missing: Vec<&str> =
         needed.into_iter().filter(|name| !facts.secrets.contains(name)).collect();
     if let Some(name) = missing.first() {
@@ -191,9 +191,7 @@ fn missing_permissions(answers: &SetupAnswers, app: &OwnApp) -> Vec<String> {
         Some("write" | "admin") => 2,
         _ => 0,
     };
-    let needed = APP_PERMISSIONS.map(|(name, level)| {
-        (name, if name == "contents" && answers.app_pushes() { "write" } else { level })
-    });
+    let needed = app_permissions(answers.app_pushes());
     let lacks = |(name, level): &(&str, &str)| {
         rank(app.permissions.get(*name).map(String::as_str)) < rank(Some(level))
     };

@@ -9,19 +9,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reqwest::Url;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::registration_page::{self, FormPage};
 use crate::cli::error::CliError;
+use crate::cli::loopback::read_head;
 use crate::forge::github::app_manifest::is_code;
 use crate::support::random::random_bytes;
+use crate::support::sync::lock;
 
 /// The path to which GitHub leads the browser back.
 const CALLBACK: &str = "/registered";
-/// The longest head of a browser's request.
-const MAX_HEAD: usize = 16 * 1024;
 /// The deadline of one request of a browser, and of the answer to it.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
 /// The longest wait of a browser for the end of the exchange.
@@ -137,7 +137,7 @@ impl RegistrationListener {
     /// Answers browsers until the receiver is dropped; at most one code comes.
     pub(super) fn serve(self, form: &FormPage) -> mpsc::Receiver<BrowserCode> {
         let (codes, receiver) = mpsc::channel(1);
-        let expected = Arc::new(Mutex::new(ExpectedState { state: self.state, is_used: false }));
+        let expected = Mutex::new(ExpectedState { state: self.state, is_used: false });
         let site = Arc::new(RegistrationSite {
             address: self.address,
             path: self.path,
@@ -171,7 +171,7 @@ struct RegistrationSite {
     address: SocketAddr,
     path: String,
     page: String,
-    expected: Arc<Mutex<ExpectedState>>,
+    expected: Mutex<ExpectedState>,
     codes: mpsc::Sender<BrowserCode>,
 }
 
@@ -213,11 +213,7 @@ impl RegistrationSite {
         if target == self.path {
             return ("200 OK", self.page.clone());
         }
-        let verdict = {
-            let mut expected =
-                self.expected.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            expected.judge(&target)
-        };
+        let verdict = lock(&self.expected).judge(&target);
         match verdict {
             CallbackVerdict::Code(code) => self.exchange(code, written).await,
             CallbackVerdict::Used => {
@@ -299,19 +295,6 @@ fn read_callback(target: &str) -> Option<(String, String)> {
 /// Compares two texts in a time that does not depend on where they differ.
 fn is_same(first: &str, second: &str) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(first.as_bytes(), second.as_bytes()).is_ok()
-}
-
-/// Reads the head of a request; `None` if there is none, or too much of it.
-async fn read_head(stream: &mut TcpStream) -> Option<String> {
-    let (mut head, mut part) = (Vec::new(), [0; 2048]);
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        let read = stream.read(&mut part).await.ok().filter(|read| *read > 0)?;
-        head.extend_from_slice(part.get(..read)?);
-        if head.len() > MAX_HEAD {
-            return None;
-        }
-    }
-    String::from_utf8(head).ok()
 }
 
 /// Reads a GET request with exactly one `Host`.

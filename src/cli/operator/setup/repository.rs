@@ -5,11 +5,9 @@ use super::action::{SetupAction, StepPlan};
 use super::answers::{Question, SetupAnswers};
 use super::file_change::diff_lines;
 use super::session::SetupSession;
-use crate::app::prepare::{PrepareOptions, Prepared, PreparedFile, prepare_all};
+use crate::app::prepare::{Prepared, PreparedFile};
 use crate::cli::error::CliError;
-use crate::cli::output::{self, GOOD};
 use crate::manifests::bootstrap::FileVerdict;
-use crate::support::clock::Clock;
 
 /// The question of the step.
 pub(super) const QUESTIONS: [Question; 1] = [Question::ManifestsUrl];
@@ -133,22 +131,12 @@ fn way_out(answers: &SetupAnswers) -> &'static str {
 pub(super) async fn prepare(session: &SetupSession, force: bool) -> Result<(), CliError> {
     let sources =
         session.repository_sources()?.ok_or_else(|| CliError::io("there is no App yet"))?;
-    let settings = sources.load_for_rebuild().map_err(CliError::failed)?.settings;
-    let options = PrepareOptions { force, ..PrepareOptions::default() };
-    let prepared = prepare_all(&settings, options, &Clock::system()).await;
-    for repository in prepared.map_err(CliError::failed)? {
-        let commit = repository
-            .commit
-            .map_or("nothing to do".to_owned(), |commit| format!("commit {}", commit.short()));
-        output::print(&format!("  {GOOD}pushed{GOOD:#}    {commit}, {}\n", repository.url))?;
-    }
-    Ok(())
+    SetupSession::push_missing(sources, force).await
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::prepare::PreparedFile;
     use crate::manifests::bootstrap::ExpectedFile;
 
     fn answers() -> SetupAnswers {

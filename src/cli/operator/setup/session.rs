@@ -9,6 +9,8 @@ use super::folder::{CLIENT_SECRET_FILE, CONFIG_FILE, SetupFolder, read_file};
 use crate::app::StartError;
 use crate::app::prepare::{PrepareOptions, Prepared, prepare_all};
 use crate::cli::error::CliError;
+use crate::cli::kubeconfig;
+use crate::cli::output::{self, GOOD};
 use crate::cli::settings::write_private;
 use crate::config::settings::Settings;
 use crate::config::{self, SettingsSources};
@@ -109,22 +111,34 @@ impl SetupSession {
         result
     }
 
+    /// Pushes what the manifest repositories of some settings lack, and says each commit.
+    pub(super) async fn push_missing(
+        sources: SettingsSources,
+        force: bool,
+    ) -> Result<(), CliError> {
+        let settings = sources.load_for_rebuild().map_err(CliError::failed)?.settings;
+        let options = PrepareOptions { force, ..PrepareOptions::default() };
+        let prepared = prepare_all(&settings, options, &Clock::system()).await;
+        for repository in prepared.map_err(CliError::failed)? {
+            let commit = repository
+                .commit
+                .map_or("nothing to do".to_owned(), |commit| format!("commit {}", commit.short()));
+            output::print(&format!("  {GOOD}pushed{GOOD:#}    {commit}, {}\n", repository.url))?;
+        }
+        Ok(())
+    }
+
     /// Returns the kubeconfig: that of the answers, or the one that `kubectl` reads.
     pub(super) fn kubeconfig(&self) -> PathBuf {
-        let variables = config::environment();
-        // Of several files the first; another one is --kubeconfig.
-        let own = kubeconfig_files(variables.get("KUBECONFIG")).into_iter().next();
-        let home = || {
-            let home = variables.get("HOME").map(PathBuf::from).unwrap_or_default();
-            home.join(".kube/config")
-        };
-        let path = self.answers.kubeconfig.clone().or(own).unwrap_or_else(home);
+        let own = || kubeconfig::default_file(&config::environment());
+        let usual = || PathBuf::from(".kube/config");
+        let path = self.answers.kubeconfig.clone().or_else(own).unwrap_or_else(usual);
         std::path::absolute(&path).unwrap_or(path)
     }
 
     /// Returns the kubeconfig that commands for a person must name: `None` where `kubectl` reads the same one by itself.
     pub(super) fn named_kubeconfig(&self) -> Option<PathBuf> {
-        let is_one = kubeconfig_files(config::environment().get("KUBECONFIG")).len() <= 1;
+        let is_one = kubeconfig::variable_files(&config::environment()).len() <= 1;
         let is_same = self.answers.kubeconfig.is_none() && is_one;
         (!is_same).then(|| self.kubeconfig())
     }
@@ -137,25 +151,5 @@ impl SetupSession {
             return Ok(());
         }
         write_private(&path, self.answers.to_text().as_bytes())
-    }
-}
-
-/// Returns the files of `KUBECONFIG`, without empty parts.
-fn kubeconfig_files(value: Option<&String>) -> Vec<PathBuf> {
-    let paths = value.map(|text| std::env::split_paths(text).collect()).unwrap_or_default();
-    let paths: Vec<PathBuf> = paths;
-    paths.into_iter().filter(|path| !path.as_os_str().is_empty()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn empty_parts_of_kubeconfig_are_no_files() {
-        let files = |text: &str| kubeconfig_files(Some(&text.to_owned()));
-        assert_eq!(files(":/a::/b"), [PathBuf::from("/a"), PathBuf::from("/b")]);
-        assert_eq!(files(":"), Vec::<PathBuf>::new());
-        assert_eq!(kubeconfig_files(None), Vec::<PathBuf>::new());
     }
 }

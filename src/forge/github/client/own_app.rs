@@ -1,5 +1,4 @@
-//! The service's App as GitHub has it: its permissions and events, where it is installed, and how its last events
-//! arrived.
+//! The service's App as GitHub has it: its permissions and events, and where it is installed.
 
 use std::collections::BTreeMap;
 
