@@ -80,13 +80,8 @@ impl Deployments {
         repository: &RepoName,
         commit: &CommitSha,
     ) -> Result<AppFiles, ForgeError> {
-        let root = self.file_of(repository, commit, None).await;
-        let names = self.folder_names(repository, commit).await?;
-        match root {
-            Ok(_) | Err(ForgeError::TooLarge { .. }) => Ok(self.sort_files(true, &names)),
-            Err(ForgeError::NoFile { .. }) => Ok(self.sort_files(false, &names)),
-            Err(error) => Err(error),
-        }
+        let (root, names) = self.read_places(repository, commit).await;
+        self.sort_files(&root, &names?)
     }
 
     /// Returns the WAML of an app at a commit.
@@ -142,18 +137,12 @@ impl Deployments {
         repository: &RepoName,
         commit: &CommitSha,
     ) -> Result<RequestedWaml, WamlError> {
-        let reads = (self.file_of(repository, commit, None), self.folder_names(repository, commit));
-        let (root, names) = tokio::join!(reads.0, reads.1);
-        let (root, names) = match (root, names?) {
-            (root, names) if names.is_empty() => return Ok(RequestedWaml::One(root?)),
-            (root, names) => (root, names),
-        };
-        let has_root = match &root {
-            Ok(_) | Err(ForgeError::TooLarge { .. }) => true,
-            Err(ForgeError::NoFile { .. }) => false,
-            Err(error) => return Err(error.clone().into()),
-        };
-        let files = self.sort_files(has_root, &names);
+        let (root, names) = self.read_places(repository, commit).await;
+        let names = names?;
+        if names.is_empty() {
+            return Ok(RequestedWaml::One(root?));
+        }
+        let files = self.sort_files(&root, &names)?;
         if !files.problems().is_empty() {
             return Ok(RequestedWaml::Several(files));
         }
@@ -188,8 +177,26 @@ impl Deployments {
         Ok(self.forge.file_names(repository, commit, folder).await?.unwrap_or_default())
     }
 
-    fn sort_files(&self, has_root: bool, names: &[String]) -> AppFiles {
-        AppFiles::of_names(&self.waml.path, has_root, names.iter().map(String::as_str))
+    /// Reads the file at the root and the names in the folder beside it, at the same time.
+    async fn read_places(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+    ) -> (Result<WamlText, ForgeError>, Result<Vec<String>, ForgeError>) {
+        tokio::join!(self.file_of(repository, commit, None), self.folder_names(repository, commit))
+    }
+
+    fn sort_files(
+        &self,
+        root: &Result<WamlText, ForgeError>,
+        names: &[String],
+    ) -> Result<AppFiles, ForgeError> {
+        let has_root = match root {
+            Ok(_) | Err(ForgeError::TooLarge { .. }) => true,
+            Err(ForgeError::NoFile { .. }) => false,
+            Err(error) => return Err(error.clone()),
+        };
+        Ok(AppFiles::of_names(&self.waml.path, has_root, names.iter().map(String::as_str)))
     }
 
     /// Decides which apps a deployment that names none deploys: those of the repository that deploy to its target. A file
