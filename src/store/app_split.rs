@@ -1,9 +1,9 @@
 //! Deployments of all apps of a repository: one for each app, and one that says how those go.
 //!
-//! A request that names no app becomes such a deployment once its commit turns out to have files for each, be it for one app alone: what its
-//! sender was told at first has its end under the same names. The deployments of the
-//! apps are made in one transaction with that change, in the lanes of their apps and at the place of the request, so
-//! another attempt, another worker or a restart makes no second ones. The request's own deployment waits until all of them
+//! A request that names no app becomes such a deployment once its commit turns out to have files for each, be it for
+//! one app alone: what its sender was told at first has its end under the same names. The deployments of the apps are
+//! made in one transaction with that change, in the lanes of their apps and at the place of the request, so another
+//! attempt, another worker or a restart makes no second ones. The request's own deployment waits until all of them
 //! have an end: each end makes it due, in its own transaction (`followers.rs`).
 
 use jiff::{SignedDuration, Timestamp};
@@ -171,52 +171,6 @@ impl Store {
         let lane = lane::read(write, name).await?;
         lane::supersede(self, write, &lane, &lane.next_turn(now).superseded, now).await
     }
-}
-
-/// The apps of a deployment of all that were cancelled with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "it may go on"]
-pub(super) enum CancelledApps {
-    /// None: it has ended, or each of them has or is being pushed. Nothing was changed.
-    None,
-    /// Those that waited: others were pushed, and it ends with their sum.
-    Some,
-    /// Of none of them anything was pushed.
-    All,
-}
-
-/// Ends the deployments of the apps of one of all that is cancelled, as far as their pushes have not begun. They are locked
-/// before that one, as by everyone; the lane is locked already, so that no push begins meanwhile.
-pub(super) async fn cancel_apps(
-    store: &Store,
-    write: &mut WriteTransaction,
-    parent: &DeployId,
-    (by, reason): (&str, &str),
-    now: Timestamp,
-) -> Result<CancelledApps, StoreError> {
-    let sql = "SELECT id FROM deployments WHERE parent = $1 AND state IN ('queued', 'running') ORDER BY id";
-    let rows =
-        query(store.locking(sql, "FOR UPDATE"), parent).fetch_all(write.sql(), SUMMING).await?;
-    let sql = "SELECT id FROM deployments WHERE id = $1 AND state IN ('queued', 'running')";
-    let open = query(store.locking(sql, "FOR UPDATE"), parent).first(write.sql(), SUMMING).await?;
-    if open.is_none() || rows.is_empty() {
-        return Ok(CancelledApps::None);
-    }
-    for row in rows {
-        let id: DeployId = row.id("id")?;
-        let sql = "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL \
-             WHERE id = $1 AND state IN ('queued', 'running')";
-        let summary = format!("cancelled by {by}: {reason}");
-        let values = (&id, State::Cancelled.as_str(), now, &summary);
-        if query(sql, values).execute(write.sql(), SUMMING).await? == 1 {
-            store.enqueue_messages(write, &id, &ForgeStatus::cancelled(by, reason), now);
-            write.wake_followers_of(&id, now);
-        }
-    }
-    let sql = "SELECT id FROM deployments WHERE parent = $1 \
-         AND state IN ('pushing', 'syncing', 'progressing', 'succeeded') LIMIT 1";
-    let live = query(sql, parent).first(write.sql(), SUMMING).await?;
-    Ok(if live.is_some() { CancelledApps::Some } else { CancelledApps::All })
 }
 
 /// Returns what the code host is told last of the deployment.

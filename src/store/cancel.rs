@@ -4,14 +4,13 @@ use crate::model::audit::AuditRecord;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::DeployId;
 use crate::model::status::ForgeStatus;
-use crate::store::app_split::CancelledApps;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::Reply;
 use crate::store::query::query;
-use crate::store::row::{self, Row, deployment_columns};
+use crate::store::row::{self, deployment_columns};
 use crate::store::write::WriteTransaction;
-use crate::store::{app_split, audit, idempotency_keys, lane};
+use crate::store::{audit, idempotency_keys, lane};
 
 /// The result of a cancellation.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,30 +85,71 @@ async fn stop(
     entry: &AuditRecord,
 ) -> Result<Option<Deployment>, StoreError> {
     let Some(deployment) = read(write, id).await? else { return Ok(None) };
-    let (by, reason) = (entry.by.name.as_str(), entry.reason.as_str());
     if deployment.all_apps {
-        match app_split::cancel_apps(store, write, id, (by, reason), entry.at).await? {
+        match stop_apps(store, write, id, entry).await? {
             CancelledApps::None => return Ok(None),
             CancelledApps::Some => return Ok(Some(deployment)),
             CancelledApps::All => {}
         }
     }
-    let Some(row) = end(write, id, entry).await? else { return Ok(None) };
-    store.enqueue_messages(write, id, &ForgeStatus::cancelled(by, reason), entry.at);
-    row::deployment(&row).map(Some)
+    end(store, write, id, entry).await
 }
 
-/// Ends the deployment, unless its push has begun or it has ended.
+/// The apps of a deployment of all that were cancelled with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CancelledApps {
+    /// None: it has ended, or each of them has or is being pushed. Nothing was changed.
+    None,
+    /// Those that waited: others were pushed, and it ends with their sum.
+    Some,
+    /// Of none of them anything was pushed.
+    All,
+}
+
+/// Ends the deployments of the apps of one of all, as far as their pushes have not begun. They are locked before that
+/// one, as by everyone; the lane is locked already, so that no push begins meanwhile.
+async fn stop_apps(
+    store: &Store,
+    write: &mut WriteTransaction,
+    parent: &DeployId,
+    entry: &AuditRecord,
+) -> Result<CancelledApps, StoreError> {
+    let sql = "SELECT id FROM deployments WHERE parent = $1 AND state IN ('queued', 'running') ORDER BY id";
+    let apps =
+        query(store.locking(sql, "FOR UPDATE"), parent).fetch_all(write.sql(), DOING).await?;
+    let sql = "SELECT id FROM deployments WHERE id = $1 AND state IN ('queued', 'running')";
+    let open = query(store.locking(sql, "FOR UPDATE"), parent).first(write.sql(), DOING).await?;
+    if open.is_none() || apps.is_empty() {
+        return Ok(CancelledApps::None);
+    }
+    for row in apps {
+        let id: DeployId = row.id("id")?;
+        if end(store, write, &id, entry).await?.is_some() {
+            write.wake_followers_of(&id, entry.at);
+        }
+    }
+    let sql = "SELECT id FROM deployments WHERE parent = $1 \
+         AND state IN ('pushing', 'syncing', 'progressing', 'succeeded') LIMIT 1";
+    let live = query(sql, parent).first(write.sql(), DOING).await?;
+    Ok(if live.is_some() { CancelledApps::Some } else { CancelledApps::All })
+}
+
+/// Ends the deployment and tells of it, unless its push has begun or it has ended.
 async fn end(
+    store: &Store,
     write: &mut WriteTransaction,
     id: &DeployId,
     entry: &AuditRecord,
-) -> Result<Option<Row>, StoreError> {
+) -> Result<Option<Deployment>, StoreError> {
     let summary = format!("cancelled by {}: {}", entry.by.name, entry.reason);
     let sql = concat!(
         "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL, cluster_state = NULL \
          WHERE id = $1 AND state IN ('queued', 'running') RETURNING ",
         deployment_columns!()
     );
-    query(sql, (id, State::Cancelled.as_str(), entry.at, &summary)).first(write.sql(), DOING).await
+    let values = (id, State::Cancelled.as_str(), entry.at, &summary);
+    let Some(row) = query(sql, values).first(write.sql(), DOING).await? else { return Ok(None) };
+    let status = ForgeStatus::cancelled(&entry.by.name, &entry.reason);
+    store.enqueue_messages(write, id, &status, entry.at);
+    row::deployment(&row).map(Some)
 }

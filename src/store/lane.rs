@@ -92,6 +92,17 @@ pub(super) async fn read(
     from_rows(&entries(lane).fetch_all(write.sql(), DOING).await?)
 }
 
+/// Reads the deployments of the lane with those of the app in other lanes; its row must be locked.
+pub(super) async fn read_app(
+    write: &mut WriteTransaction,
+    lane: &LaneName,
+    app: &AppKey,
+) -> Result<Lane, StoreError> {
+    let queries = [entries(lane), entries_elsewhere(lane, app)];
+    let [own, elsewhere] = write.ask_all(queries, DOING).await?;
+    Ok(from_rows(&own.rows)?.joined(from_rows(&elsewhere.rows)?))
+}
+
 /// Returns the query for the deployments of the lane; its row must be locked.
 pub(super) fn entries(lane: &LaneName) -> Query {
     // Both in one query, to save a round trip.

@@ -150,9 +150,7 @@ async fn find_open(
     own_lane: &LaneName,
     app: &AppKey,
 ) -> Result<Option<DeployId>, StoreError> {
-    let queries = [lane::entries(own_lane), lane::entries_elsewhere(own_lane, app)];
-    let [entries, elsewhere] = write.ask_all(queries, DOING).await?;
-    let lane = lane::from_rows(&entries.rows)?.joined(lane::from_rows(&elsewhere.rows)?);
+    let lane = lane::read_app(write, own_lane, app).await?;
     Ok(lane.open.into_iter().find(|entry| entry.rollback).map(|entry| entry.place.id))
 }
 

@@ -108,9 +108,7 @@ pub(super) async fn admit<'a>(
     if acts.first(write.sql(), DOING).await?.is_some() {
         return Ok(refused(&format!("{app} is being removed")));
     }
-    let queries = [lane::entries(&own_lane), lane::entries_elsewhere(&own_lane, app)];
-    let [entries, elsewhere] = write.ask_all(queries, DOING).await?;
-    let lane = lane::from_rows(&entries.rows)?.joined(lane::from_rows(&elsewhere.rows)?);
+    let lane = lane::read_app(write, &own_lane, app).await?;
     if let Some(newest) = lane.open.iter().map(|entry| &entry.place).max() {
         return Ok(refused(&format!("deployment {} is under way", newest.id)));
     }
