@@ -17,7 +17,8 @@ fn deployment(violations: &[Violation]) -> Deployment {
             forge_id: 7,
             release: Release {
                 repository: RepoName::parse("acme/shop").unwrap(),
-                app: None,                commit: CommitSha::parse("ab".repeat(20)).unwrap(),
+                app: None,
+                commit: CommitSha::parse("ab".repeat(20)).unwrap(),
                 tag: ImageTag::parse("v42").unwrap(),
             },
             target: TargetName::parse("prod-cluster-1").unwrap(),

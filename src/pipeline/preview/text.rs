@@ -5,7 +5,7 @@ use super::remarks::{self, SharedViolation, on};
 use super::{Preview, PreviewEffect, RemainingTargets, TargetPreview, details};
 use crate::manifests::diff::Change;
 use crate::model::event::PullRequest;
-use crate::model::preview::{PreviewText, PreviewVerdict};
+use crate::model::preview::{PreviewText, PreviewVerdict, Remark};
 use crate::model::violation::{Rejection, Severity};
 use crate::support::markdown::{code, count, escape, message};
 use crate::support::text::truncate_chars;
@@ -36,34 +36,32 @@ pub fn describe_preview(preview: &Preview) -> PreviewText {
 
 /// Writes the text for a WAML that cannot be read as far as its targets.
 pub fn unreadable(file: &str, rejection: &Rejection) -> PreviewText {
-    let each_violation = rejection.violations.iter();
-    let violations: Vec<SharedViolation<'_>> = each_violation
-        .map(|violation| SharedViolation { violation, targets: vec!["every target"] })
-        .collect();
-    let mut out = format!("{} cannot be read, so nothing can be deployed from it.\n", code(file));
-    list(&violations, &mut out);
-    PreviewText {
-        verdict: PreviewVerdict::Failure,
-        title: count(rejection.errors(), "violation"),
-        summary: limit_length(out),
-        text: None,
-        remarks: remarks::remarks(&violations, file),
-    }
+    let reason = format!("{} cannot be read, so nothing can be deployed from it.\n", code(file));
+    refused(rejection, reason, |violations| remarks::remarks(violations, file))
 }
 
 /// Writes the text for the WAMLs of a repository that cannot be deployed together.
 pub fn unusable_set(rejection: &Rejection) -> PreviewText {
-    let violations = rejection.violations.iter();
+    let reason = "A deployment of all apps would be refused.\n".to_owned();
+    refused(rejection, reason, remarks::of_files)
+}
+
+/// Writes a reason, and the violations, which every target has.
+fn refused(
+    rejection: &Rejection,
+    reason: String,
+    remarks: impl FnOnce(&[SharedViolation<'_>]) -> Vec<Remark>,
+) -> PreviewText {
     let shared = |violation| SharedViolation { violation, targets: vec!["every target"] };
-    let violations: Vec<SharedViolation<'_>> = violations.map(shared).collect();
-    let mut out = "A deployment of all apps would be refused.\n".to_owned();
+    let violations: Vec<SharedViolation<'_>> = rejection.violations.iter().map(shared).collect();
+    let mut out = reason;
     list(&violations, &mut out);
     PreviewText {
         verdict: PreviewVerdict::Failure,
         title: count(rejection.errors(), "violation"),
         summary: limit_length(out),
         text: None,
-        remarks: remarks::of_files(&violations),
+        remarks: remarks(&violations),
     }
 }
 
