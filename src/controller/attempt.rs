@@ -435,7 +435,12 @@ impl Controller {
             match self.store.split(claim, &ids, self.clock.now()).await {
                 Err(StoreError::IdTaken(_)) if draw < DRAWS => draw += 1,
                 lease => {
-                    tracing::info!(apps = apps.len(), "deployment of all apps made one of each");
+                    if matches!(lease, Ok(LeaseState::Held)) {
+                        tracing::info!(
+                            apps = apps.len(),
+                            "deployment of all apps made one of each"
+                        );
+                    }
                     return lease;
                 }
             }
