@@ -17,6 +17,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         return;
     };
     let path = Path::root().key("autoscaling").key("horizontal");
+    check_autoscaler(subject, &path, report);
     replicas(horizontal, subject, &path, report);
     measures(horizontal, subject, &path, report);
 }
@@ -78,6 +79,21 @@ fn check_keda(keda: &Keda, subject: &Subject<'_>, report: &mut RuleReport<'_>) {
             refuse(&path.key("authentication"), &message, "not a legal name", help);
         }
     }
+}
+
+/// A template that sets the number of pods also makes the autoscaler which that number is left to: Kubernetes reads a
+/// missing one as 1.
+fn check_autoscaler(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) {
+    if subject.template.uses("autoscaling") || !subject.template.uses("scaling") {
+        return;
+    }
+    let message = format!(
+        "the template `{}` does not make an autoscaler, and there would be one pod",
+        subject.template.id()
+    );
+    let help = "remove it and set `scaling.replicas`, or use a template that makes one, such as `backend-default`";
+    let violation = Violation::error("autoscaling", message).expected("without effect");
+    report.add(path, violation.help(help));
 }
 
 fn replicas(

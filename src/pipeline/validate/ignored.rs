@@ -33,6 +33,10 @@ pub(super) fn check_unused(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         let is_used = match part.as_str() {
             // It is in the routes of the one and the backends of the other.
             "traffic" => ["versions", "ingress"].iter().all(|part| subject.template.uses(part)),
+            // The rule `autoscaling` refuses it where the number of pods is the template's.
+            "autoscaling" => {
+                ["autoscaling", "scaling"].iter().any(|part| subject.template.uses(part))
+            }
             part => subject.template.uses(part),
         };
         if is_ours || is_used || !is_from_waml(&entry.node) {

@@ -124,8 +124,12 @@ fn check_hook(
         report.add(&path.key("command"), violation.expected("needs a program").help(help));
     }
     let slug = subject.waml.app.slug.as_str();
-    if hook.path.is_some() && hook.command.is_none() && !subject.is_unsure("service") {
-        let ports = network::tcp_ports(subject.section.services(), slug);
+    if hook.path.is_some()
+        && hook.command.is_none()
+        && !subject.is_unsure("service")
+        && !subject.is_unsure("ports")
+    {
+        let ports = network::app_ports(subject.section, slug);
         let is_number = hook.port.as_deref().is_some_and(|port| number(port).is_some());
         if !is_number && network::probed(&ports, hook.port.as_deref()).is_none() {
             let message = match &hook.port {
