@@ -50,16 +50,31 @@ impl ClusterAnswer {
             return Err("there is no context".to_owned());
         }
         refuse_invisible("the context", &self.context)?;
-        TargetName::parse(self.name.as_str()).map_err(|error| error.to_string())?;
-        if !matches!(self.environment.as_str(), "production" | "development") {
-            let environment = &self.environment;
-            return Err(format!("{environment:?} is no environment: production or development"));
-        }
-        if self.domain.is_empty() || !self.domain.split('.').all(is_rfc1123_label) {
-            return Err(format!("{:?} is no domain: write it like prod.example.com", self.domain));
-        }
-        Ok(())
+        check_name(&self.name)?;
+        check_environment(&self.environment)?;
+        check_domain(&self.domain)
     }
+}
+
+/// Checks the name of a target.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    TargetName::parse(name).map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Checks the kind of a cluster.
+pub(super) fn check_environment(environment: &str) -> Result<(), String> {
+    match environment {
+        "production" | "development" => Ok(()),
+        _ => Err(format!("{environment:?} is no environment: production or development")),
+    }
+}
+
+/// Checks the domain of a cluster's apps.
+pub(super) fn check_domain(domain: &str) -> Result<(), String> {
+    if domain.is_empty() || !domain.split('.').all(is_rfc1123_label) {
+        return Err(format!("{domain:?} is no domain: write it like prod.example.com"));
+    }
+    Ok(())
 }
 
 impl FromStr for ClusterAnswer {

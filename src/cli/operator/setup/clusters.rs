@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use super::action::{SetupAction, StepPlan};
 use super::answers::{RunsOn, SetupAnswers};
-use super::cluster_answer::{ClusterAnswer, to_target_name};
+use super::cluster_answer::{
+    ClusterAnswer, check_domain, check_environment, check_name, to_target_name,
+};
 use super::configuration_text::is_own_cluster;
 use super::file_change::FileChange;
 use super::prompt::Prompter;
@@ -273,33 +275,21 @@ async fn ask_cluster(
     context: &ContextSummary,
     others: &[ClusterAnswer],
 ) -> Result<ClusterAnswer, CliError> {
-    loop {
-        let default = to_target_name(&context.name);
-        let question = format!("the name of {} in WAMLs and on GitHub", context.name);
-        let name = prompter.ask(&question, default.as_deref()).await?;
-        let environment =
-            prompter.ask("its kind: production or development", Some("production")).await?;
-        let domain = prompter.ask("the domain of its apps, such as prod.example.com", None).await?;
-        let context = context.name.clone();
-        let cluster = ClusterAnswer {
-            context,
-            name,
-            environment,
-            domain,
-            watch: true,
-            ..ClusterAnswer::default()
-        };
-        let is_used = others.iter().any(|other| other.name == cluster.name);
-        let check = if is_used {
-            Err(format!("another cluster has the name {:?}", cluster.name))
-        } else {
-            cluster.check()
-        };
-        match check {
-            Ok(()) => return Ok(cluster),
-            Err(problem) => output::note(&format!("    {problem}; once more:\n")),
+    let default = to_target_name(&context.name);
+    let question = format!("the name of {} in WAMLs and on GitHub", context.name);
+    let check = |name: &str| {
+        if others.iter().any(|other| other.name == name) {
+            return Err(format!("another cluster has the name {name:?}"));
         }
-    }
+        check_name(name)
+    };
+    let name = prompter.ask_valid(&question, default.as_deref(), check).await?;
+    let question = "its kind: production or development";
+    let environment = prompter.ask_valid(question, Some("production"), check_environment).await?;
+    let question = "the domain of its apps, such as prod.example.com";
+    let domain = prompter.ask_valid(question, None, check_domain).await?;
+    let (context, watch) = (context.name.clone(), true);
+    Ok(ClusterAnswer { context, name, environment, domain, watch, ..ClusterAnswer::default() })
 }
 
 /// Reads numbers of a list, each once; `None` where one is of nothing.

@@ -103,6 +103,22 @@ impl Prompter {
         }
     }
 
+    /// Asks until the answer can be used.
+    pub(super) async fn ask_valid(
+        &mut self,
+        question: &str,
+        default: Option<&str>,
+        check: impl Fn(&str) -> Result<(), String>,
+    ) -> Result<String, CliError> {
+        loop {
+            let answer = self.ask(question, default).await?;
+            match check(&answer) {
+                Ok(()) => return Ok(answer),
+                Err(problem) => output::note(&format!("    {}\n", wrap(&problem, 4))),
+            }
+        }
+    }
+
     /// Asks for a yes; everything else is a no.
     pub(super) async fn confirm(&mut self, question: &str) -> Result<bool, CliError> {
         let answer = self.ask(&format!("{question} [y/N]"), None).await?;
