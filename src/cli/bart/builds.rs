@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::api::builds::{BuildPage, BuildSummary, BuildsRequest};
+use crate::cli::client::ServiceEndpoint;
 use crate::cli::context::{self, Context};
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::local;
@@ -11,7 +12,7 @@ use crate::cli::repository_apps::AppChoiceArg;
 use crate::cli::table::{Column, layout, wrap};
 use crate::cli::times::{TimeFormatter, WHEN};
 use crate::cli::verbatim::Verbatim;
-use crate::model::id::{AppKey, TargetName};
+use crate::model::id::{AppKey, RepoName, TargetName};
 
 /// Lists the newest builds of the app's image, with age, commit, and the targets where each is live.
 ///
@@ -55,35 +56,66 @@ impl BuildsArgs {
 
     async fn list(&self) -> Result<Verbatim<BuildPage>, CliError> {
         let Context { about, server, .. } = &self.context;
-        let app = server.find_app(about).await?;
-        let mut query = vec![("app", app.to_string()), ("limit", self.limit.to_string())];
-        query.extend(self.target.iter().map(|target| ("target", target.to_string())));
-        query.extend(self.cursor.iter().map(|cursor| ("cursor", cursor.clone())));
-        let mut list: Result<Verbatim<BuildPage>, CliError> =
+        let lookup = BuildLookup {
+            app: server.find_app(about).await?,
+            repository: about.repository().ok(),
+            target: self.target.clone(),
+            limit: self.limit,
+            cursor: self.cursor.clone(),
+        };
+        server.suggest(lookup.fetch(server).await, &about.names(self.target.as_ref())).await
+    }
+}
+
+/// A page of the builds of an app.
+#[derive(Debug)]
+pub(super) struct BuildLookup {
+    pub(super) app: AppKey,
+    /// The service repository, where it is known.
+    pub(super) repository: Option<RepoName>,
+    /// The target whose section of the WAML names the image; `None` means any.
+    pub(super) target: Option<TargetName>,
+    /// The largest number of builds.
+    pub(super) limit: u32,
+    /// The `next` of the page before.
+    pub(super) cursor: Option<String>,
+}
+
+impl BuildLookup {
+    /// Fetches the page. If the service does not know the app, or the caller may not see it, the WAML in the working
+    /// folder names the image: an app that was never deployed has builds too.
+    pub(super) async fn fetch(
+        &self,
+        server: &ServiceEndpoint,
+    ) -> Result<Verbatim<BuildPage>, CliError> {
+        let Self { app, repository: _, target, limit, cursor } = self;
+        let mut query = vec![("app", app.to_string()), ("limit", limit.to_string())];
+        query.extend(target.iter().map(|target| ("target", target.to_string())));
+        query.extend(cursor.iter().map(|cursor| ("cursor", cursor.clone())));
+        let page: Result<Verbatim<BuildPage>, CliError> =
             server.get("/api/v1/builds", &query).await;
-        // The service does not know the app, or the caller may not see it: the WAML in the working folder names the
-        // image.
-        if list.as_ref().is_err_and(CliError::is_refusal)
-            && let Some(request) = self.request_with_waml(&app)
+        if page.as_ref().is_err_and(CliError::is_refusal)
+            && let Some(request) = self.request_with_waml()
         {
-            list = server.consult("/api/v1/builds", &request).await;
+            return server.consult("/api/v1/builds", &request).await;
         }
-        server.suggest(list, &about.names(self.target.as_ref())).await
+        page
     }
 
     /// Returns the request with the WAML of the working folder, if it is the WAML of the app.
-    fn request_with_waml(&self, app: &AppKey) -> Option<BuildsRequest> {
+    fn request_with_waml(&self) -> Option<BuildsRequest> {
+        let Self { app, repository, target, limit, cursor } = self;
         let choice = AppChoiceArg::of_key(app);
         let waml = context::waml_of(&choice).ok().filter(|waml| waml.app == *app)?;
-        let target = self.target.as_ref();
+        let target = target.as_ref();
         target.is_none_or(|target| waml.targets().contains(&target)).then_some(())?;
         let (_, bytes) = context::waml_text(&choice).ok()?;
         Some(BuildsRequest {
-            repository: self.context.about.repository().ok()?.into(),
+            repository: repository.clone()?.into(),
             waml: String::from_utf8(bytes).ok()?,
             target: target.map(ToString::to_string),
-            limit: Some(self.limit),
-            cursor: self.cursor.clone(),
+            limit: Some(*limit),
+            cursor: cursor.clone(),
         })
     }
 }

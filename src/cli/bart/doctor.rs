@@ -5,12 +5,12 @@ use std::sync::Arc;
 use clap::Args;
 use serde::Serialize;
 
+use super::builds::BuildLookup;
 use super::{deploy, validate};
-use crate::api::builds::BuildPage;
 use crate::api::service::{Identity, TargetList};
 use crate::cli::context::{self, RepositorySelector, ServiceArgs};
 use crate::cli::diagnostics::SourceTexts;
-use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::error::{CliError, CliErrorKind, CommandOutcome};
 use crate::cli::host::Host;
 use crate::cli::local::{self, LocalInput};
 use crate::cli::output::{BAD, DIM, GOOD, NOTE};
@@ -20,6 +20,10 @@ use crate::cli::working_folder::WAML_FILE;
 use crate::model::id::{RepoName, TargetName};
 use crate::model::violation::Severity;
 use crate::waml::Waml;
+
+/// The next step where the service asks no registry for the image.
+const REGISTRIES_HINT: &str =
+    "an operator names the registries that the service asks under `registries` (docs/lookups.md)";
 
 /// Checks everything that a deployment from this folder needs: the service, your login, the repository, the WAML, its
 /// targets, the token for deployments, and the image's registry; and says the next step.
@@ -138,9 +142,20 @@ impl Doctor {
         }
         match (&caller, &waml) {
             (Some(_), Some(waml)) => {
-                let query = [("app", waml.app.to_string()), ("limit", "1".to_owned())];
-                let builds: Result<BuildPage, CliError> =
-                    server.get("/api/v1/builds", &query).await;
+                let lookup = BuildLookup {
+                    app: waml.app.clone(),
+                    repository: repository.clone(),
+                    target: None,
+                    limit: 1,
+                    cursor: None,
+                };
+                let builds = lookup.fetch(server).await.map_err(|error| {
+                    let is_unexplained = error.next_step().is_none();
+                    match error.kind {
+                        CliErrorKind::Refused if is_unexplained => error.hint(REGISTRIES_HINT),
+                        _ => error,
+                    }
+                });
                 examination
                     .add("image", builds, |page| format!("{} has {} tags", page.image, page.tags));
             }

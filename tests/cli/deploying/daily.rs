@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::developer::{Developer, Said};
 use crate::harness::events::waml;
 use crate::harness::process::{Home, Process};
+use crate::harness::registry::{Entry, Registry};
 
 /// Deploys to `dev`, `prod-1` and `prod-2`.
 fn three_targets() -> String {
@@ -17,9 +18,12 @@ fn three_targets() -> String {
 }
 
 async fn place() -> (Home, Process, Developer) {
-    let home = Home::embedded();
+    place_with(Home::embedded(), &three_targets()).await
+}
+
+async fn place_with(home: Home, waml: &str) -> (Home, Process, Developer) {
     let process = home.start().await;
-    home.commit("example/shop", &three_targets());
+    home.commit("example/shop", waml);
     let developer = Developer::cloned(&home.state("repos/example/shop.git"));
     (home, process, developer)
 }
@@ -75,6 +79,9 @@ async fn a_doctor_says_what_is_in_the_way_and_the_next_step() {
     }
     // No registry is configured.
     assert_eq!((state("image").as_str(), said.code), ("failed", Some(1)));
+    let image = checks.iter().find(|check| check["check"] == "image").unwrap();
+    assert!(image["detail"].as_str().unwrap().contains("is not under `registries`"), "{image}");
+    assert!(image["next"].as_str().unwrap().contains("docs/lookups.md"), "{image}");
     developer.commits(&three_targets().replace("slug: shop", "slug: Shop"));
     let said = developer.runs(&server, &["doctor"]).await;
     said.ended(
@@ -84,6 +91,42 @@ async fn a_doctor_says_what_is_in_the_way_and_the_next_step() {
     let away = [("BART_SERVER", "http://127.0.0.1:1")];
     let said = developer.runs(&away, &["doctor"]).await;
     said.ended(1, &["failed   service", "skipped  login", "needs the service"]);
+}
+
+/// A registry with two builds of the shop, a service that may ask it, and a shop whose image is there.
+async fn place_with_registry() -> (Registry, Home, Process, Developer) {
+    let registry = Registry::start(Entry::TokenForAll, &[]).await;
+    registry.lock().build("example/shop:1.0", "2026-11-20T10:00:00Z", "649008fb649008fb");
+    registry.lock().build("example/shop:1.1", "2026-11-21T10:00:00Z", "00ff00ff00ff00ff");
+    let host = registry.host();
+    let home = Home::configured(&format!("registries: [{{host: '{host}', insecure: true}}]\n"));
+    let (home, process, developer) = place_with(home, &on_dev(&host, "shop")).await;
+    (registry, home, process, developer)
+}
+
+/// An app on `dev` whose image is in that registry.
+fn on_dev(registry: &str, app: &str) -> String {
+    let text = waml(app);
+    let (head, _) = text.split_once("deploy:\n").unwrap();
+    format!(
+        "{head}deploy:\n  dev: {{image: {{registry: '{registry}', repository: example/shop}}}}\n"
+    )
+}
+
+#[tokio::test]
+async fn a_doctor_finds_the_image_before_the_first_deployment_and_after_it() {
+    let (registry, _home, process, developer) = place_with_registry().await;
+    let server = [("BART_SERVER", process.address())];
+    let image = format!("ok       image       {}/example/shop has 2 tags", registry.host());
+    let says = [image.as_str(), "Nothing is in the way: `bart builds`"];
+    developer.runs(&server, &["doctor"]).await.ended(0, &says);
+    developer.runs(&server, &["deploy", "1.0", "dev"]).await.ended(0, &[]);
+    developer.runs(&server, &["doctor"]).await.ended(0, &says);
+    // Of several apps each has its own first deployment.
+    std::fs::create_dir(developer.work().join(".weave")).unwrap();
+    let worker = on_dev(&registry.host(), "worker");
+    std::fs::write(developer.work().join(".weave/worker.yaml"), worker).unwrap();
+    developer.runs(&server, &["doctor", "--app", "worker"]).await.ended(0, &says);
 }
 
 #[tokio::test]
