@@ -124,9 +124,7 @@ impl RepositoryApps {
 
     /// Reads the WAMLs of all apps that can be read.
     pub(super) fn wamls(&self) -> Vec<Waml> {
-        let read =
-            |file: &AppFile| Waml::parse(&file.name, &working_folder::read(&file.path).ok()?).ok();
-        self.list().iter().filter_map(read).collect()
+        self.list().iter().filter_map(AppFile::read).collect()
     }
 
     /// Returns the WAML of the app of that name, or of the only one.
@@ -151,10 +149,14 @@ impl RepositoryApps {
 }
 
 impl AppFile {
+    /// Reads the WAML, without the files that it names; `None` where it cannot be read.
+    pub(super) fn read(&self) -> Option<Waml> {
+        Waml::parse(&self.name, &working_folder::read(&self.path).ok()?).ok()
+    }
+
     /// Returns the app as its file calls it; `None` where that cannot be read.
     pub(super) fn key(&self) -> Option<AppKey> {
-        let bytes = working_folder::read(&self.path).ok()?;
-        Some(Waml::parse(&self.name, &bytes).ok()?.app)
+        Some(self.read()?.app)
     }
 }
 

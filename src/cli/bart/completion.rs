@@ -7,24 +7,30 @@ use clap::Args;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
+use futures::StreamExt as _;
 
+use super::builds::BuildLookup;
 use super::rollout;
 use crate::api::apps::AppPage;
-use crate::api::builds::BuildPage;
 use crate::api::revisions::RevisionList;
 use crate::cli::client::ServiceEndpoint;
+use crate::cli::context::RepositorySelector;
 use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::output;
 use crate::cli::repository_apps::{AppFile, RepositoryApps};
 use crate::cli::settings::{self, BartSettings};
-use crate::cli::{context, output};
 use crate::config;
+use crate::model::id::TargetName;
+use crate::waml::Waml;
 
 /// The variable with which a shell asks bart for completions.
 const VARIABLE: &str = "BART_COMPLETE";
 /// The time that a shell waits for what the service has: tags, revisions, apps, ids.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The most tags or apps that are offered.
-const MAX_CANDIDATES: usize = 50;
+const MAX_CANDIDATES: u32 = 50;
+/// The number of questions to the service at the same time.
+const AT_ONCE: usize = 8;
 /// The commands whose app is one of the repository.
 const REPOSITORY_COMMANDS: [&str; 15] = [
     "deploy",
@@ -44,13 +50,13 @@ const REPOSITORY_COMMANDS: [&str; 15] = [
     "init",
 ];
 /// The commands whose tag is one that can be deployed.
-const TAGGED: [&str; 3] = ["deploy", "start", "plan"];
+const TAGGED: [&str; 2] = ["deploy", "start"];
 
 /// Prints the script by which a shell completes commands, options, the targets of the WAML, tags, revisions, apps, and the
 /// ids of rollouts.
 ///
 /// The script asks bart itself, so that a newer bart needs no newer script. For what the service has, bart asks it, for a
-/// second at most.
+/// second at most. In a repository with several apps, tags and revisions are those of the app after --app, or of all.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -103,6 +109,7 @@ fn candidates(command: &str, argument: &str) -> Option<fn() -> Vec<CompletionCan
         "to" if command == "rollback" => Some(revisions),
         "to" | "from" if command == "promote" => Some(targets),
         "tag" if TAGGED.contains(&command) => Some(tags),
+        "names" if command == "plan" => Some(tags_and_targets),
         _ => None,
     }
 }
@@ -124,33 +131,107 @@ fn rollouts() -> Vec<CompletionCandidate> {
     ask(async |server| rollout::recent_ids(&server).await)
 }
 
-/// Returns the newest tags of the WAML's app.
+/// Returns the newest tags of the line's app, or of all apps of the repository.
 fn tags() -> Vec<CompletionCandidate> {
+    let wamls = line_wamls();
+    let repository = RepositorySelector::default().repository().ok();
     ask(async |server| {
-        let Ok(waml) = context::waml() else { return Vec::new() };
-        let query = [("app", waml.app.to_string()), ("limit", MAX_CANDIDATES.to_string())];
-        let page: Result<BuildPage, _> = server.get("/api/v1/builds", &query).await;
-        let builds = page.map(|page| page.builds).unwrap_or_default();
-        builds.into_iter().map(|build| (build.tag, build.live.join(", "))).collect()
+        let fetch_tags = |waml: &Waml| {
+            let lookup = BuildLookup {
+                app: waml.app.clone(),
+                repository: repository.clone(),
+                target: None,
+                limit: MAX_CANDIDATES,
+                cursor: None,
+            };
+            let server = server.clone();
+            async move {
+                let page = lookup.fetch(&server).await;
+                let builds = page.map(|page| page.value.builds).unwrap_or_default();
+                builds.into_iter().map(|build| (build.tag, build.live.join(", "))).collect()
+            }
+        };
+        let questions = wamls.iter().map(|waml| (waml, fetch_tags(waml)));
+        of_apps(wamls.len() > 1, questions.collect()).await
     })
 }
 
-/// Returns the revisions of the WAML's app on all its targets that a rollback can restore.
+/// Returns both: the first word of `bart plan` is a tag, the others and those beside `--live` are targets.
+fn tags_and_targets() -> Vec<CompletionCandidate> {
+    targets().into_iter().chain(tags()).collect()
+}
+
+/// Returns the revisions of the line's app, or of all apps of the repository, on all their targets that a rollback can
+/// restore.
 fn revisions() -> Vec<CompletionCandidate> {
+    let wamls = line_wamls();
     ask(async |server| {
-        let Ok(waml) = context::waml() else { return Vec::new() };
-        let mut candidates = Vec::new();
-        for target in waml.targets() {
+        let fetch_revisions = |waml: &Waml, target: &TargetName| {
             let path = format!("/api/v1/apps/{target}/{}/revisions", waml.app);
-            let Ok(list) = server.get::<RevisionList>(&path, &[]).await else { continue };
-            let restorable = list.revisions.into_iter().filter(|revision| !revision.live);
-            candidates.extend(restorable.map(|revision| {
-                let tag = revision.tag.unwrap_or_else(|| "-".to_owned());
-                (revision.id, format!("{tag} on {target}"))
-            }));
-        }
-        candidates
+            let (server, target) = (server.clone(), target.clone());
+            async move {
+                let list: Result<RevisionList, _> = server.get(&path, &[]).await;
+                let revisions = list.map(|list| list.revisions).unwrap_or_default().into_iter();
+                let restorable = revisions.filter(|revision| !revision.live);
+                let candidate = restorable.map(|revision| {
+                    let tag = revision.tag.unwrap_or_else(|| "-".to_owned());
+                    (revision.id, format!("{tag} on {target}"))
+                });
+                candidate.collect()
+            }
+        };
+        let questions = wamls.iter().flat_map(|waml| {
+            let targets = waml.targets().into_iter();
+            targets.map(|target| (waml, fetch_revisions(waml, target))).collect::<Vec<_>>()
+        });
+        of_apps(wamls.len() > 1, questions.collect()).await
     })
+}
+
+/// Reads the WAML of the app that the completed line names with `--app`, or those of all apps of the repository.
+fn line_wamls() -> Vec<Waml> {
+    let Some(apps) = RepositoryApps::find() else { return Vec::new() };
+    match line_app(std::env::args_os().map(|word| word.to_string_lossy().into_owned())) {
+        Some(app) => {
+            let file = apps.choose(Some(&app)).ok();
+            file.and_then(|file| file.read()).into_iter().collect()
+        }
+        None => apps.wamls(),
+    }
+}
+
+/// Finds the app that a completed line names, among the arguments of this process: the shell's script gives the line's words
+/// after `--`.
+fn line_app(arguments: impl Iterator<Item = String>) -> Option<String> {
+    // bash makes three words of `--app=NAME`.
+    let words = arguments.skip_while(|word| word != "--").skip(1).filter(|word| word != "=");
+    settings::find_option(&words.collect::<Vec<_>>(), "--app").filter(|app| !app.is_empty())
+}
+
+/// Asks questions about apps, and joins their candidates. Of several apps the descriptions name the app, and a candidate that
+/// several have is one with all of them.
+async fn of_apps(
+    has_several: bool,
+    questions: Vec<(&Waml, impl Future<Output = Vec<(String, String)>>)>,
+) -> Vec<(String, String)> {
+    let answers = questions.into_iter().map(async |(waml, question)| (waml, question.await));
+    let mut answers = futures::stream::iter(answers).buffered(AT_ONCE);
+    let mut candidates: Vec<(String, String)> = Vec::new();
+    while let Some((waml, answer)) = answers.next().await {
+        for (name, help) in answer {
+            let slug = &waml.app.slug;
+            let help = match has_several {
+                true if help.is_empty() => slug.to_string(),
+                true => format!("{slug}: {help}"),
+                false => help,
+            };
+            match candidates.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, all)) => *all = format!("{all}; {help}"),
+                None => candidates.push((name, help)),
+            }
+        }
+    }
+    candidates
 }
 
 /// Returns the apps of the repository by the names of their files, where it has several.
@@ -198,4 +279,25 @@ fn ask(
     let answer = async { tokio::time::timeout(PATIENCE, question(server)).await };
     let candidates = runtime.block_on(answer).unwrap_or_default().into_iter();
     candidates.map(|(id, help)| CompletionCandidate::new(id).help(Some(help.into()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_app_of_a_line_is_among_the_words_that_the_shell_gives() {
+        for (line, app) in [
+            ("bart -- bart deploy --app worker ", Some("worker")),
+            ("bart -- bart deploy --app=worker 1", Some("worker")),
+            ("bart -- bart deploy --app = worker 1", Some("worker")),
+            ("bart -- bart deploy 1 dev", None),
+            ("bart -- bart deploy --app ", None),
+            ("bart -- bart deploy --app", None),
+            ("bart -- bart run dev -- serve --app x", None),
+            ("bart --app x", None),
+        ] {
+            assert_eq!(line_app(line.split(' ').map(str::to_owned)).as_deref(), app, "{line}");
+        }
+    }
 }

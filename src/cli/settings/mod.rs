@@ -58,7 +58,8 @@ pub(super) enum Times {
 
 /// Returns the path of the file: of `--config`, of the variable, or the system's.
 fn path(arguments: &[String], environment: &BTreeMap<String, String>) -> Option<PathBuf> {
-    let configured = find_config_option(arguments).or_else(|| environment.get(VARIABLE).cloned());
+    let configured =
+        find_option(arguments, "--config").or_else(|| environment.get(VARIABLE).cloned());
     match configured.filter(|path| !path.is_empty()) {
         Some(path) => Some(PathBuf::from(path)),
         None => folder(environment).map(|folder| folder.join("config.yaml")),
@@ -71,15 +72,16 @@ pub(super) fn place() -> Option<PathBuf> {
     path(&arguments.collect::<Vec<_>>(), &crate::config::environment())
 }
 
-/// Finds the value of `--config`: the defaults of all arguments depend on it, so it is read before them.
-fn find_config_option(arguments: &[String]) -> Option<String> {
+/// Finds the value of an option before the arguments are parsed: the defaults of all depend on `--config`, and a line
+/// that a shell completes is unfinished.
+pub(super) fn find_option(arguments: &[String], option: &str) -> Option<String> {
     let mut arguments = arguments.iter().take_while(|argument| *argument != "--");
     while let Some(argument) = arguments.next() {
-        if argument == "--config" {
+        if argument == option {
             return arguments.next().cloned();
         }
-        if let Some(path) = argument.strip_prefix("--config=") {
-            return Some(path.to_owned());
+        if let Some(value) = argument.strip_prefix(option).and_then(|rest| rest.strip_prefix('=')) {
+            return Some(value.to_owned());
         }
     }
     None

@@ -189,21 +189,78 @@ async fn a_watched_state_is_shown_again_and_ctrl_c_ends_it() {
     assert_eq!(looks.last().unwrap()["deployments"][0]["tag"], "1.1", "{said:?}");
 }
 
+/// What fish offers for the last of these words after `bart`.
+async fn completions(process: &Process, developer: &Developer, words: &[&str]) -> String {
+    let variables = [("BART_SERVER", process.address()), ("BART_COMPLETE", "fish")];
+    let line = [&["--", "bart"], words].concat();
+    developer.runs(&variables, &line).await.ended(0, &[]).out.clone()
+}
+
 #[tokio::test]
-async fn a_shell_completes_tags_apps_and_revisions() {
+async fn a_shell_completes_apps_and_revisions() {
     let (_home, process, developer) = place().await;
     let server = [("BART_SERVER", process.address())];
     developer.runs(&server, &["deploy", "1.0", "dev"]).await.ended(0, &[]);
     let former = process.deployments().await[0]["id"].as_str().unwrap().to_owned();
     developer.runs(&server, &["deploy", "1.1", "dev"]).await.ended(0, &[]);
-    let variables = [("BART_SERVER", process.address()), ("BART_COMPLETE", "fish")];
-    let completes = async |words: &[&str]| {
-        developer.runs(&variables, &[&["--"], words].concat()).await.ended(0, &[]).out.clone()
-    };
-    let revisions = completes(&["bart", "rollback", "dev", "--to", ""]).await;
+    let completes = async |words: &[&str]| completions(&process, &developer, words).await;
+    let revisions = completes(&["rollback", "dev", "--to", ""]).await;
     assert!(revisions.contains(&former) && revisions.contains("1.0 on dev"), "{revisions}");
-    let apps = completes(&["bart", "status", "--app", ""]).await;
+    let apps = completes(&["status", "--app", ""]).await;
     assert!(apps.contains("devx/shop"), "{apps}");
-    let targets = completes(&["bart", "promote", ""]).await;
+    let targets = completes(&["promote", ""]).await;
     assert!(targets.contains("prod-2"), "{targets}");
+}
+
+#[tokio::test]
+async fn a_shell_completes_tags_before_the_first_deployment_and_after_it() {
+    let (_registry, _home, process, developer) = place_with_registry().await;
+    let server = [("BART_SERVER", process.address())];
+    let completes = async |words: &[&str]| completions(&process, &developer, words).await;
+    for command in [&["deploy", ""][..], &["plan", ""], &["rollout", "start", "1"]] {
+        let tags = completes(command).await;
+        assert!(tags.contains("1.0\t") && tags.contains("1.1\t"), "{command:?}: {tags}");
+    }
+    let names = completes(&["plan", ""]).await;
+    assert!(names.contains("dev\n"), "{names}");
+    developer.runs(&server, &["deploy", "1.0", "dev"]).await.ended(0, &[]);
+    let tags = completes(&["deploy", ""]).await;
+    assert!(tags.contains("1.0\tdev\n") && tags.contains("1.1\t\n"), "{tags}");
+}
+
+#[tokio::test]
+async fn a_shell_completes_tags_and_revisions_of_several_apps() {
+    let (registry, _home, process, developer) = place_with_registry().await;
+    let server = [("BART_SERVER", process.address())];
+    std::fs::create_dir(developer.work().join(".weave")).unwrap();
+    let worker = on_dev(&registry.host(), "worker").replace("example/shop", "example/shop/worker");
+    std::fs::write(developer.work().join(".weave/worker.yaml"), worker).unwrap();
+    registry.lock().build("example/shop/worker:2.0", "2026-11-20T10:00:00Z", "0123456789abcdef");
+    registry.lock().build("example/shop/worker:1.1", "2026-11-21T10:00:00Z", "0123456789abcdef");
+    developer.commits(&on_dev(&registry.host(), "shop"));
+    developer.pushes();
+    let mut former = Vec::new();
+    for (app, tag, next) in [("shop", "1.0", "1.1"), ("worker", "2.0", "1.1")] {
+        developer.runs(&server, &["deploy", tag, "dev", "--app", app]).await.ended(0, &[]);
+        let deployments = process.deployments().await;
+        former.push(deployments.last().unwrap()["id"].as_str().unwrap().to_owned());
+        developer.runs(&server, &["deploy", next, "dev", "--app", app]).await.ended(0, &[]);
+    }
+    let completes = async |words: &[&str]| completions(&process, &developer, words).await;
+    let tags = completes(&["deploy", ""]).await;
+    for line in ["1.0\tshop\n", "2.0\tworker\n"] {
+        assert!(tags.contains(line), "{line:?}: {tags}");
+    }
+    assert_eq!(tags.matches("1.1\t").count(), 1, "{tags}");
+    assert!(tags.contains("1.1\tshop: dev; worker: dev\n"), "{tags}");
+    let tags = completes(&["deploy", "--app", "worker", ""]).await;
+    assert!(tags.contains("2.0\t\n") && tags.contains("1.1\tdev\n"), "{tags}");
+    assert!(!tags.contains("1.0\t"), "{tags}");
+    let revisions = completes(&["rollback", "dev", "--to", ""]).await;
+    for (id, help) in [(&former[0], "shop: 1.0 on dev"), (&former[1], "worker: 2.0 on dev")] {
+        assert!(revisions.contains(&format!("{id}\t{help}\n")), "{help}: {revisions}");
+    }
+    let revisions = completes(&["rollback", "dev", "--app=worker", "--to", ""]).await;
+    assert!(revisions.contains(&format!("{}\t2.0 on dev\n", former[1])), "{revisions}");
+    assert!(!revisions.contains(&former[0]), "{revisions}");
 }
