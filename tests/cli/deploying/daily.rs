@@ -1,5 +1,7 @@
 //! The commands of every day around a deployment: init, doctor, promote, holds, and what `--watch` shows.
 
+use std::io::Write as _;
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,6 +10,7 @@ use crate::harness::developer::{Developer, Said};
 use crate::harness::events::waml;
 use crate::harness::process::{Home, Process};
 use crate::harness::registry::{Entry, Registry};
+use crate::harness::terminal::on_a_terminal;
 
 /// Deploys to `dev`, `prod-1` and `prod-2`.
 fn three_targets() -> String {
@@ -153,6 +156,83 @@ async fn a_first_waml_is_written_once_and_can_be_deployed() {
     std::fs::remove_file(elsewhere.work().join(".weave.yaml")).unwrap();
     let said = elsewhere.runs(&server, &["init", "--yes", "--owner", "a@b.c"]).await;
     said.ended(2, &["the namespace is not known", "say it with --namespace"]);
+}
+
+/// A folder of a Go service whose Dockerfile exposes nothing, with that requirement.
+fn go_service(requirement: &str) -> Developer {
+    let developer = Developer::of("https://github.example.com/acme/api.git", "x");
+    std::fs::remove_file(developer.work().join(".weave.yaml")).unwrap();
+    let module = format!("module example.com/api\n\nrequire {requirement}\n");
+    std::fs::write(developer.work().join("go.mod"), module).unwrap();
+    std::fs::write(developer.work().join("Dockerfile"), "FROM scratch\n").unwrap();
+    developer
+}
+
+const GIN: &str = "github.com/gin-gonic/gin v1.10.0";
+const UUID: &str = "github.com/google/uuid v1.6.0";
+
+#[tokio::test]
+async fn without_a_terminal_a_first_waml_says_what_it_assumes() {
+    let away = [("BART_SERVER", "http://127.0.0.1:1")];
+    let init = ["init", "--owner", "a@example.com", "--print"];
+    let said = go_service(GIN).runs(&away, &init).await;
+    let port = "note: the port that the service listens on is 8080 (the usual port of gin-gonic/gin, which go.mod names); --port says another";
+    said.ended(0, &["note: the namespace is acme; --namespace says another", port]);
+    assert!(said.out.contains("number: 8080") && !said.out.contains("worker-default"), "{said:?}");
+    let library = go_service(UUID);
+    let said = library.runs(&away, &init).await;
+    said.ended(0, &["listens on is none, so it is a worker without a Service; --port says"]);
+    assert!(said.out.contains("template: worker-default"), "{said:?}");
+    let said = library.runs(&away, &[&init[..], &["--port", "9000"]].concat()).await;
+    assert!(said.ended(0, &[]).out.contains("number: 9000"), "{said:?}");
+    assert!(!said.err.contains("--port"), "{said:?}");
+    let said = go_service(GIN).runs(&away, &[&init[..], &["--port", "none"]].concat()).await;
+    assert!(said.ended(0, &[]).out.contains("template: worker-default"), "{said:?}");
+    let said = library.runs(&away, &[&init[..], &["--port", "0"]].concat()).await;
+    said.ended(2, &["a port is a number from 1 to 65535, or `none`"]);
+}
+
+/// What a person sees of `bart init` who types these answers, and the file.
+async fn answers(developer: &Developer, answers: &str) -> (String, Option<String>) {
+    let arguments =
+        "init --name api --slug api --namespace acme --owner a@example.com --target dev";
+    let mut terminal = on_a_terminal(&format!("{} {arguments}", env!("CARGO_BIN_EXE_bart")), 200);
+    let plain = developer.bart(&[("BART_SERVER", "http://127.0.0.1:1")], &[]);
+    terminal.env_clear().envs(plain.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    terminal.current_dir(developer.work()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = terminal.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(answers.as_bytes()).unwrap();
+    let said = Said::until_the_end_of(child).await;
+    (said.out, std::fs::read_to_string(developer.work().join(".weave.yaml")).ok())
+}
+
+#[tokio::test]
+async fn a_port_that_no_file_names_is_asked_for() {
+    if crate::harness::is_missing("script", "the questions on a terminal") {
+        return;
+    }
+    let question = "the port that the service listens on, or `none`";
+    for (requirement, answer, default, has) in [
+        (UUID, "\n", "[none]", Some("template: worker-default")),
+        (UUID, "9000\n", "[none]", Some("number: 9000}]}]   # the port that the service listens")),
+        (GIN, "\n", "[8080]", Some("number: 8080}]}]   # the usual port of gin-gonic/gin")),
+        (GIN, "none\n", "[8080]", Some("template: worker-default")),
+        (GIN, "web\n", "[8080]", None),
+    ] {
+        let developer = go_service(requirement);
+        let (shown, file) = answers(&developer, answer).await;
+        assert!(shown.contains(&format!("{question} {default}: ")), "{shown}");
+        match has {
+            Some(part) => assert!(file.as_ref().is_some_and(|it| it.contains(part)), "{file:?}"),
+            None => {
+                assert!(file.is_none() && shown.contains("`web`: a port is a number"), "{shown}")
+            }
+        }
+    }
+    let exposed = go_service(GIN);
+    std::fs::write(exposed.work().join("Dockerfile"), "FROM scratch\nEXPOSE 8081\n").unwrap();
+    let (shown, file) = answers(&exposed, "").await;
+    assert!(!shown.contains(question) && file.unwrap().contains("number: 8081"), "{shown}");
 }
 
 #[tokio::test]

@@ -33,11 +33,24 @@ impl<T> Guess<T> {
     }
 }
 
+/// What the files say of the port that a service listens on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum PortGuess {
+    /// The service listens on this port.
+    Exposed(Guess<u16>),
+    /// The usual port of its framework; the service may have another.
+    Usual(Guess<u16>),
+    /// The Procfile has no process that listens.
+    NoWeb,
+    /// No file says whether it listens.
+    #[default]
+    Unknown,
+}
+
 /// The port and the processes of a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct GuessedService {
-    /// The port that it serves; `None` where nothing says that it serves any.
-    pub(super) port: Option<Guess<u16>>,
+    pub(super) port: PortGuess,
     /// The processes of a Procfile, by name, each with its command line.
     pub(super) processes: Vec<(String, String)>,
 }
@@ -46,7 +59,11 @@ pub(super) struct GuessedService {
 pub(super) fn guess_service(files: &BTreeMap<&str, String>) -> GuessedService {
     let processes = files.get("Procfile").map(|text| read_procfile(text)).unwrap_or_default();
     let is_web = processes.is_empty() || processes.iter().any(|(name, _)| name == "web");
-    let port = exposed_port(files).or_else(|| framework_port(files)).filter(|_| is_web);
+    let port = match exposed_port(files) {
+        _ if !is_web => PortGuess::NoWeb,
+        Some(port) => PortGuess::Exposed(port),
+        None => framework_port(files).map_or(PortGuess::Unknown, PortGuess::Usual),
+    };
     GuessedService { port, processes }
 }
 
@@ -68,11 +85,19 @@ fn exposed_port(files: &BTreeMap<&str, String>) -> Option<Guess<u16>> {
 
 /// Returns the port on which a framework listens if nobody says another one.
 fn framework_port(files: &BTreeMap<&str, String>) -> Option<Guess<u16>> {
-    const FRAMEWORKS: [(&str, &str, u16); 12] = [
+    const FRAMEWORKS: [(&str, &str, u16); 20] = [
         ("package.json", "\"next\"", 3000),
         ("package.json", "\"nuxt\"", 3000),
         ("package.json", "\"express\"", 3000),
         ("package.json", "\"@nestjs/core\"", 3000),
+        ("go.mod", "gin-gonic/gin", 8080),
+        ("go.mod", "labstack/echo", 1323),
+        ("go.mod", "gofiber/fiber", 3000),
+        ("go.mod", "go-chi/chi", 3000),
+        ("go.mod", "gorilla/mux", 8000),
+        ("Cargo.toml", "actix-web", 8080),
+        ("Cargo.toml", "rocket", 8000),
+        ("Cargo.toml", "axum", 3000),
         ("requirements.txt", "django", 8000),
         ("requirements.txt", "fastapi", 8000),
         ("requirements.txt", "flask", 5000),
@@ -83,7 +108,9 @@ fn framework_port(files: &BTreeMap<&str, String>) -> Option<Guess<u16>> {
         ("pom.xml", "spring-boot", 8080),
     ];
     FRAMEWORKS.into_iter().find_map(|(file, word, port)| {
-        let has_it = files.get(file)?.to_ascii_lowercase().contains(word);
+        // Go lists what its modules need as well.
+        let mut lines = files.get(file)?.lines().filter(|line| !line.ends_with("// indirect"));
+        let has_it = lines.any(|line| line.to_ascii_lowercase().contains(word));
         let name = word.trim_matches('"');
         has_it.then(|| Guess::new(port, format!("the usual port of {name}, which {file} names")))
     })
@@ -131,31 +158,48 @@ mod tests {
         guess_service(&files.iter().map(|(name, text)| (*name, (*text).to_owned())).collect())
     }
 
+    /// The port that a framework suggests.
+    fn usual(files: &[(&'static str, &str)]) -> u16 {
+        match of(files).port {
+            PortGuess::Usual(port) => port.value,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn a_dockerfile_goes_before_the_framework() {
-        let found = of(&[
-            ("Dockerfile", "FROM a AS build\nEXPOSE 1\nFROM b\nexpose 9000/udp 8081/tcp\n"),
-            ("package.json", r#"{"dependencies": {"next": "15"}}"#),
-        ]);
-        assert_eq!(found.port, Some(Guess::new(8081, "EXPOSE in Dockerfile")));
-        let found = of(&[("package.json", r#"{"dependencies": {"next": "15"}}"#)]);
-        assert_eq!(found.port.map(|port| port.value), Some(3000));
-        let found = of(&[("requirements.txt", "Flask==3\n")]);
-        assert_eq!(found.port.map(|port| port.value), Some(5000));
-        for none in [&[("Dockerfile", "FROM a\nEXPOSE $PORT\n")][..], &[("go.mod", "module x\n")]] {
-            assert_eq!(of(none).port, None);
-        }
+        let next = r#"{"dependencies": {"next": "15"}}"#;
+        let dockerfile = "FROM a AS build\nEXPOSE 1\nFROM b\nexpose 9000/udp 8081/tcp\n";
+        let found = of(&[("Dockerfile", dockerfile), ("package.json", next)]);
+        assert_eq!(found.port, PortGuess::Exposed(Guess::new(8081, "EXPOSE in Dockerfile")));
+        assert_eq!(usual(&[("package.json", next)]), 3000);
+        assert_eq!(usual(&[("requirements.txt", "Flask==3\n")]), 5000);
+        let none = of(&[("Dockerfile", "FROM a\nEXPOSE $PORT\n")]);
+        assert_eq!(none.port, PortGuess::Unknown);
+    }
+
+    #[test]
+    fn go_and_rust_have_frameworks_and_may_listen_without_one() {
+        let gin = "module example.com/api\n\nrequire github.com/gin-gonic/gin v1.10.0\n";
+        assert_eq!(usual(&[("go.mod", gin)]), 8080);
+        let of_another = gin.replace("v1.10.0", "v1.10.0 // indirect");
+        assert_eq!(of(&[("go.mod", &of_another)]).port, PortGuess::Unknown);
+        assert_eq!(usual(&[("Cargo.toml", "[dependencies]\naxum = \"0.8\"\n")]), 3000);
+        assert_eq!(of(&[("go.mod", "module x\n")]).port, PortGuess::Unknown);
     }
 
     #[test]
     fn a_procfile_names_the_processes_and_whether_there_is_a_port() {
         let procfile = "# all\nweb: bin/rails server\nworker_a: bundle exec sidekiq\nrelease: rake db:migrate\nweb: x\nB d: x\n";
-        let found = of(&[("Procfile", procfile), ("Gemfile", "gem 'rails'\n")]);
+        let files = [("Procfile", procfile), ("Gemfile", "gem 'rails'\n")];
         let worker = ("worker-a".to_owned(), "bundle exec sidekiq".to_owned());
-        assert_eq!(found.processes, [("web".to_owned(), "bin/rails server".to_owned()), worker]);
-        assert_eq!(found.port.map(|port| port.value), Some(3000));
+        assert_eq!(
+            of(&files).processes,
+            [("web".to_owned(), "bin/rails server".to_owned()), worker]
+        );
+        assert_eq!(usual(&files), 3000);
         let found = of(&[("Procfile", "worker: x\n"), ("Dockerfile", "EXPOSE 80\n")]);
-        assert_eq!(found.port, None, "nothing serves it");
+        assert_eq!(found.port, PortGuess::NoWeb, "nothing serves it");
     }
 
     #[test]

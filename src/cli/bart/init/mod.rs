@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
+use std::str::FromStr;
 
 use clap::Args;
 
-use self::guess::{Guess, GuessedService};
+use self::guess::{Guess, GuessedService, PortGuess};
 use self::text::FirstWaml;
 use crate::api::service::TargetList;
 use crate::cli::client::ServiceEndpoint;
@@ -27,11 +28,16 @@ use crate::waml::app_files::path_of;
 const MAX_BYTES: u64 = 256 * 1024;
 /// The longest answer of a person.
 const LONGEST_ANSWER: u64 = 1024;
+/// The port, for people.
+const PORT: &str = "the port that the service listens on";
+/// The answer of a service that listens on none.
+const NO_PORT: &str = "none";
 
 /// Writes the first .weave.yaml of a service, with comments, so that it is valid.
 ///
 /// Looks at the repository (Dockerfile, Procfile, the framework) and asks for what it does not find, with its guess as the
-/// default. Without a terminal, or with --yes, it takes the guesses. It never replaces a file.
+/// default. Without a terminal, or with --yes, it takes the guesses and says which. A service that listens on no port is a
+/// worker. It never replaces a file.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -60,9 +66,9 @@ pub(super) struct InitArgs {
     /// A target; may be given several times. Default: those of the service that are no production, or `dev`
     #[arg(long = "target", short, value_name = "TARGET")]
     targets: Vec<TargetName>,
-    /// The port that the service listens on. Default: found in the repository
+    /// The port that the service listens on, or `none`. Default: found in the repository
     #[arg(long)]
-    port: Option<u16>,
+    port: Option<ListeningPort>,
     /// Take the guesses, and ask nothing
     #[arg(long, short)]
     yes: bool,
@@ -138,8 +144,8 @@ impl InitArgs {
         let owner =
             questions.text("owner", "the owner's e-mail address", self.owner.clone(), email())?;
         let port = match self.port {
-            Some(port) => Some(Guess::new(port, "the port that the service listens on")),
-            None => port,
+            Some(ListeningPort(port)) => port.map(|port| Guess::new(port, PORT)),
+            None => questions.port(port)?,
         };
         let targets = match self.targets.as_slice() {
             [] => vec![self.target(&questions).await?],
@@ -167,6 +173,24 @@ impl InitArgs {
     }
 }
 
+/// The port that a service listens on, as an argument or an answer: a number, or `none`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ListeningPort(Option<u16>);
+
+impl FromStr for ListeningPort {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.eq_ignore_ascii_case(NO_PORT) {
+            return Ok(Self(None));
+        }
+        match text.parse() {
+            Ok(port) if port > 0 => Ok(Self(Some(port))),
+            _ => Err(format!("a port is a number from 1 to 65535, or `{NO_PORT}`")),
+        }
+    }
+}
+
 /// The questions to a person.
 struct Questions {
     /// True if nobody is asked.
@@ -190,7 +214,9 @@ impl Questions {
                 .hint(format!("say it with --{argument}"))
         };
         if self.silent {
-            return guess.ok_or_else(unknown);
+            let guess = guess.ok_or_else(unknown)?;
+            assume(argument, what, &guess);
+            return Ok(guess);
         }
         let default = guess.as_ref().map_or_else(String::new, |guess| format!(" [{guess}]"));
         output::note(&format!("{what}{default}: "));
@@ -202,6 +228,41 @@ impl Questions {
             answer => Ok(answer.to_owned()),
         }
     }
+
+    /// Returns the port that a file names, else the answer of a person, else the usual one of the framework.
+    fn port(&self, guess: PortGuess) -> Result<Option<Guess<u16>>, CliError> {
+        let (port, is_stated) = match guess {
+            PortGuess::Exposed(port) => (Some(port), true),
+            PortGuess::NoWeb => (None, true),
+            PortGuess::Usual(port) => (Some(port), false),
+            PortGuess::Unknown => (None, false),
+        };
+        if self.silent {
+            assume("port", PORT, &describe_port(port.as_ref()));
+        }
+        if self.silent || is_stated {
+            return Ok(port);
+        }
+        let default = port.as_ref().map_or(NO_PORT.to_owned(), |port| port.value.to_string());
+        let what = format!("{PORT}, or `{NO_PORT}`");
+        let answer = self.text("port", &what, None, Some(default))?;
+        let ListeningPort(number) =
+            answer.parse().map_err(|error| CliError::usage(format!("`{answer}`: {error}")))?;
+        let usual = port.filter(|port| Some(port.value) == number);
+        Ok(usual.or(number.map(|number| Guess::new(number, PORT))))
+    }
+}
+
+fn describe_port(port: Option<&Guess<u16>>) -> String {
+    match port {
+        Some(Guess { value, source }) => format!("{value} ({source})"),
+        None => format!("{NO_PORT}, so it is a worker without a Service"),
+    }
+}
+
+/// Says what is taken for true without a question.
+fn assume(argument: &str, what: &str, guess: &str) {
+    output::note(&output::note_line(format!("{what} is {guess}; --{argument} says another")));
 }
 
 /// Reads the files that say something of the service; one that cannot be read says nothing.

@@ -37,7 +37,7 @@ impl FirstWaml {
              owner: {owner}\n"
         );
         if port.is_none() {
-            text += "template: worker-default    # no port was found: no Service, no route\n";
+            text += "template: worker-default    # it listens on no port: no Service, no route\n";
         }
         text += "defaults:\n- match: \"*\"                  # for every target; a target below can say otherwise\n";
         text += "  # image: {registry: ghcr.io}      # without it the image is that of the template's registry\n";
