@@ -249,12 +249,12 @@ async fn holds_are_listed_with_their_reasons() {
     assert_eq!(said.json()["holds"][0]["reason"], json!("we watch it"));
 }
 
-#[tokio::test]
-async fn a_watched_state_is_shown_again_and_ctrl_c_ends_it() {
+/// What a watched command shows, look by look, while 1.1 is deployed after 1.0.
+async fn looks(command: &str) -> Vec<Value> {
     let (_home, process, developer) = place().await;
     let server = [("BART_SERVER", process.address())];
     developer.runs(&server, &["deploy", "1.0", "dev"]).await.ended(0, &[]);
-    let child = developer.bart(&server, &["history", "--watch", "-o", "json"]).spawn().unwrap();
+    let child = developer.bart(&server, &[command, "--watch", "-o", "json"]).spawn().unwrap();
     let id = child.id().to_string();
     // Two looks at the least; the second sees what has come since.
     developer.runs(&server, &["deploy", "1.1", "dev"]).await.ended(0, &[]);
@@ -266,7 +266,24 @@ async fn a_watched_state_is_shown_again_and_ctrl_c_ends_it() {
     let looks = serde_json::Deserializer::from_str(&said.out).into_iter::<Value>();
     let looks: Vec<Value> = looks.map(Result::unwrap).collect();
     assert!(looks.len() >= 2, "{said:?}");
-    assert_eq!(looks.last().unwrap()["deployments"][0]["tag"], "1.1", "{said:?}");
+    looks
+}
+
+#[tokio::test]
+async fn a_watched_history_is_shown_again_and_ctrl_c_ends_it() {
+    let looks = looks("history").await;
+    assert_eq!(looks.last().unwrap()["deployments"][0]["tag"], "1.1", "{looks:?}");
+}
+
+#[tokio::test]
+async fn a_watched_status_is_shown_again_and_ctrl_c_ends_it() {
+    let looks = looks("status").await;
+    let live = |look: &Value| {
+        let targets = look["targets"].as_array().unwrap();
+        let dev = targets.iter().find(|target| target["target"] == "dev").unwrap();
+        dev["state"]["live"]["tag"].clone()
+    };
+    assert_eq!(live(looks.last().unwrap()), "1.1", "{looks:?}");
 }
 
 /// What fish offers for the last of these words after `bart`.
