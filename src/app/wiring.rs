@@ -247,7 +247,7 @@ fn sweeps(
         rules: settings.webhook.rules.clone(),
         our_address: settings.server.external_url.clone(),
     };
-    let metrics = registry.register(sweep::SweepMetrics::new);
+    let metrics = registry.register(|registry| sweep::SweepMetrics::new(registry, &settings.kinds));
     Some(Sweeps::new(deployments.clone(), settings, metrics))
 }
 

@@ -86,7 +86,7 @@ impl Controller {
             attempt = claim.deployment.attempts,
         );
         let outcome = Box::pin(self.with_lease(leased_claim, stop)).instrument(span).await?;
-        self.metrics.attempt(outcome.as_str());
+        self.metrics.attempt(outcome);
         self.deployments.wake.outbox();
         Ok(outcome)
     }

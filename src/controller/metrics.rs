@@ -7,8 +7,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::controller::outcome::AttemptOutcome;
 use crate::deployments::stages::StageDurations;
 use crate::store::QueueDepth;
+use crate::support::telemetry::export_zeros;
 
 /// The metrics of the workers. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +27,12 @@ struct OutcomeLabel {
     outcome: &'static str,
 }
 
+impl OutcomeLabel {
+    fn of(outcome: AttemptOutcome) -> Self {
+        Self { outcome: outcome.as_str() }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateLabel {
     state: &'static str,
@@ -35,6 +43,7 @@ impl WorkerMetrics {
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
         let Self { stages, attempts, queue, outbox, oldest } = new.clone();
+        export_zeros(&attempts, AttemptOutcome::ALL.map(OutcomeLabel::of));
         registry.register_with_unit(
             "stage_duration",
             "How long a stage of a deployment took",
@@ -53,8 +62,8 @@ impl WorkerMetrics {
         new
     }
 
-    pub(super) fn attempt(&self, outcome: &'static str) {
-        self.attempts.get_or_create(&OutcomeLabel { outcome }).inc();
+    pub(super) fn attempt(&self, outcome: AttemptOutcome) {
+        self.attempts.get_or_create(&OutcomeLabel::of(outcome)).inc();
     }
 
     pub(super) fn depth(&self, depth: &QueueDepth, now: Timestamp) {

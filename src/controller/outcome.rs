@@ -13,6 +13,7 @@ use crate::model::revision::Revision;
 use crate::model::rollback::Rollback;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation, Violations};
+use crate::model::words::words;
 use crate::store::{ClaimConflict, Completion, FinalState, Findings, LeaseState, MAX_DEATHS};
 use crate::support::retry::RetryPolicy;
 use crate::support::time::saturating_add;
@@ -25,40 +26,28 @@ const FIRST_DOUBT: Duration = Duration::from_secs(15);
 /// The longest summary, in characters: a page shows it whole.
 const LONGEST_SUMMARY: usize = 2000;
 
-/// The outcome of one attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AttemptOutcome {
-    /// The deployment is in the manifest repository.
-    Succeeded,
-    /// The deployment was rejected, or given up.
-    Failed,
-    /// A newer deployment superseded it.
-    Superseded,
-    /// The deployment is tried again later.
-    RetryScheduled,
-    /// Another worker took over the lease.
-    LeaseLost,
-    /// The worker released the deployment, at a shutdown or to let a suspect deployment be tried
-    /// alone.
-    Released,
-    /// The deployment goes on in another lane, that of its app, or through the deployments of all apps.
-    HandedOn,
+words! {
+    /// The outcome of one attempt, by the word that the metric counts.
+    pub enum AttemptOutcome {
+        /// The deployment is in the manifest repository.
+        Succeeded = "succeeded",
+        /// The deployment was rejected, or given up.
+        Failed = "failed",
+        /// A newer deployment superseded it.
+        Superseded = "superseded",
+        /// The deployment is tried again later.
+        RetryScheduled = "put_off",
+        /// Another worker took over the lease.
+        LeaseLost = "lost",
+        /// The worker released the deployment, at a shutdown or to let a suspect deployment be tried
+        /// alone.
+        Released = "gave_back",
+        /// The deployment goes on in another lane, that of its app, or through the deployments of all apps.
+        HandedOn = "handed_on",
+    }
 }
 
 impl AttemptOutcome {
-    /// Returns the word that the metric counts.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Superseded => "superseded",
-            Self::RetryScheduled => "put_off",
-            Self::LeaseLost => "lost",
-            Self::Released => "gave_back",
-            Self::HandedOn => "handed_on",
-        }
-    }
-
     /// Returns this outcome, or `LeaseLost` if another worker had the deployment by then.
     pub(super) fn if_held(self, lease: LeaseState) -> Self {
         if lease == LeaseState::Held { self } else { Self::LeaseLost }

@@ -19,6 +19,7 @@ use tracing::Instrument as _;
 use crate::deployments::Deployments;
 use crate::deployments::rollouts::turn::TurnOutcome;
 use crate::store::{RolloutClaim, StoreError};
+use crate::support::telemetry::export_zeros;
 
 /// The lease of a turn: another replica takes the rollout over after this.
 const LEASE: Duration = Duration::from_mins(2);
@@ -45,11 +46,18 @@ struct TurnLabel {
     outcome: &'static str,
 }
 
+impl TurnLabel {
+    fn of(outcome: TurnOutcome) -> Self {
+        Self { outcome: outcome.as_str() }
+    }
+}
+
 impl RolloutMetrics {
     /// Creates the metrics and registers them.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
         let Self { turns } = new.clone();
+        export_zeros(&turns, TurnOutcome::ALL.map(TurnLabel::of));
         registry.register("rollout_turns", "Turns of rollouts, by how they ended", turns);
         new
     }
@@ -172,7 +180,7 @@ impl RolloutLoop {
         if outcome == TurnOutcome::Failed {
             self.deployments.put_off_rollout(claim).await;
         }
-        self.metrics.turns.get_or_create(&TurnLabel { outcome: outcome.as_str() }).inc();
+        self.metrics.turns.get_or_create(&TurnLabel::of(outcome)).inc();
         outcome
     }
 }

@@ -22,7 +22,9 @@ use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::model::words::words;
 use crate::server::auth::{Proxies, subscriber};
+use crate::support::telemetry::export_zeros;
 
 /// The time without a change of phase after which a connection has settled down, and gives way to new ones.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -78,6 +80,12 @@ struct ClosedLabels {
     reason: &'static str,
 }
 
+impl ClosedLabels {
+    fn of(reason: CloseReason) -> Self {
+        Self { reason: reason.as_str() }
+    }
+}
+
 impl ConnectionMetrics {
     /// Makes the metrics and registers them.
     pub fn new(registry: &mut Registry) -> Self {
@@ -85,31 +93,22 @@ impl ConnectionMetrics {
         registry.register("connections", "Open connections", metrics.open.clone());
         let about = "Connections that the service closed, by reason";
         registry.register("connections_closed", about, metrics.closed.clone());
+        export_zeros(&metrics.closed, CloseReason::ALL.map(ClosedLabels::of));
         metrics
     }
 }
 
-/// The reason why the service closed a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CloseReason {
-    /// The request's head did not arrive in time.
-    HeaderTimeout,
-    /// No request came in time after the last one.
-    IdleTimeout,
-    /// The client did not read its answer.
-    WriteTimeout,
-    /// Another connection needed the place.
-    MadeRoom,
-}
-
-impl CloseReason {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::HeaderTimeout => "header_timeout",
-            Self::IdleTimeout => "idle_timeout",
-            Self::WriteTimeout => "write_timeout",
-            Self::MadeRoom => "made_room",
-        }
+words! {
+    /// The reason why the service closed a connection.
+    pub enum CloseReason {
+        /// The request's head did not arrive in time.
+        HeaderTimeout = "header_timeout",
+        /// No request came in time after the last one.
+        IdleTimeout = "idle_timeout",
+        /// The client did not read its answer.
+        WriteTimeout = "write_timeout",
+        /// Another connection needed the place.
+        MadeRoom = "made_room",
     }
 }
 
@@ -304,8 +303,7 @@ impl Connections {
     }
 
     fn count(&self, reason: CloseReason) {
-        let labels = ClosedLabels { reason: reason.as_str() };
-        self.0.metrics.closed.get_or_create(&labels).inc();
+        self.0.metrics.closed.get_or_create(&ClosedLabels::of(reason)).inc();
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {

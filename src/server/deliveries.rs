@@ -6,6 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 use crate::model::event::UnusedPart;
+use crate::support::telemetry::export_zeros;
 
 /// The outcome of one delivery, for the metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,23 +49,46 @@ impl DeliveryCounter {
         let deliveries = Family::default();
         let about = "Webhook deliveries, by outcome";
         registry.register("webhook_deliveries", about, deliveries.clone());
+        export_zeros(&deliveries, WebhookOutcome::list_all().map(WebhookOutcome::labels));
         Self(deliveries)
     }
 
     /// Counts one delivery.
     pub(super) fn count(&self, delivery: WebhookOutcome) {
-        let (outcome, reason) = match delivery {
-            WebhookOutcome::Accepted => ("accepted", "new"),
-            WebhookOutcome::Duplicate => ("accepted", "known"),
-            WebhookOutcome::Hint => ("accepted", "hint"),
-            WebhookOutcome::Ping => ("accepted", "ping"),
-            WebhookOutcome::Ignored(why) => ("ignored", why.as_str()),
-            WebhookOutcome::Refused => ("refused", "unusable"),
-            WebhookOutcome::Malformed => ("refused", "malformed"),
-            WebhookOutcome::Unsigned => ("refused", "signature"),
-            WebhookOutcome::NotStored => ("failed", "not_stored"),
-            WebhookOutcome::NotRead => ("failed", "not_read"),
+        self.0.get_or_create(&delivery.labels()).inc();
+    }
+}
+
+impl WebhookOutcome {
+    fn list_all() -> impl Iterator<Item = Self> {
+        let ignored = UnusedPart::ALL.into_iter().map(Self::Ignored);
+        let others = [
+            Self::Accepted,
+            Self::Duplicate,
+            Self::Hint,
+            Self::Ping,
+            Self::Refused,
+            Self::Malformed,
+            Self::Unsigned,
+            Self::NotStored,
+            Self::NotRead,
+        ];
+        others.into_iter().chain(ignored)
+    }
+
+    fn labels(self) -> Labels {
+        let (outcome, reason) = match self {
+            Self::Accepted => ("accepted", "new"),
+            Self::Duplicate => ("accepted", "known"),
+            Self::Hint => ("accepted", "hint"),
+            Self::Ping => ("accepted", "ping"),
+            Self::Ignored(why) => ("ignored", why.as_str()),
+            Self::Refused => ("refused", "unusable"),
+            Self::Malformed => ("refused", "malformed"),
+            Self::Unsigned => ("refused", "signature"),
+            Self::NotStored => ("failed", "not_stored"),
+            Self::NotRead => ("failed", "not_read"),
         };
-        self.0.get_or_create(&Labels { outcome, reason }).inc();
+        Labels { outcome, reason }
     }
 }

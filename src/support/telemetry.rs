@@ -2,9 +2,12 @@
 //!
 //! Reads no environment: the filter is an argument. Knows no metric; each part registers its own.
 
+use std::hash::Hash;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::filter::{EnvFilter, ParseError, filter_fn};
@@ -123,11 +126,20 @@ impl Metrics {
     }
 }
 
+/// Exports a counter with 0 for each of these labels. Prometheus sees no increase in a series that begins with its first
+/// event, so an alert would miss that one.
+pub fn export_zeros<L>(counter: &Family<L, Counter>, labels: impl IntoIterator<Item = L>)
+where
+    L: Clone + Eq + Hash,
+{
+    for labels in labels {
+        drop(counter.get_or_create(&labels));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    use prometheus_client::metrics::counter::Counter;
 
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);

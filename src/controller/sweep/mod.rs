@@ -35,10 +35,12 @@ use crate::forge::github::webhook::rules::Rules;
 use crate::model::deployment::ForgeState;
 use crate::model::event::{EventRefusal, WebhookEvent};
 use crate::model::id::{DeliveryId, RepoName};
+use crate::model::words::words;
 use crate::store::{LeaseState, LongestRests, NextSweep, Store, StoreError, Sweeping};
 use crate::support::clock::Clock;
 use crate::support::retry::LONGEST_RETRY_AFTER;
 use crate::support::sync::lock;
+use crate::support::telemetry::export_zeros;
 use crate::support::time::saturating_add;
 
 /// The kind of a sweep.
@@ -75,28 +77,17 @@ pub struct SweepSettings {
     pub our_address: String,
 }
 
-/// The outcome of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SweepOutcome {
-    /// The run did its work.
-    Done,
-    /// The code host asked to wait; the next run goes on.
-    Limited,
-    /// The code host did not answer; the next run goes on.
-    Unreachable,
-    /// The code host does not allow the requests.
-    Refused,
-}
-
-impl SweepOutcome {
-    /// Returns the word that the metric counts.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Limited => "limited",
-            Self::Unreachable => "unreachable",
-            Self::Refused => "refused",
-        }
+words! {
+    /// The outcome of a run, by the word that the metric counts.
+    pub enum SweepOutcome {
+        /// The run did its work.
+        Done = "done",
+        /// The code host asked to wait; the next run goes on.
+        Limited = "limited",
+        /// The code host did not answer; the next run goes on.
+        Unreachable = "unreachable",
+        /// The code host does not allow the requests.
+        Refused = "refused",
     }
 }
 
@@ -134,11 +125,28 @@ struct SweepLabel {
     sweep: &'static str,
 }
 
+impl RunLabels {
+    fn of(kind: SweepKind, outcome: SweepOutcome) -> Self {
+        Self { sweep: kind.as_str(), outcome: outcome.as_str() }
+    }
+}
+
+impl SweepLabel {
+    fn of(kind: SweepKind) -> Self {
+        Self { sweep: kind.as_str() }
+    }
+}
+
 impl SweepMetrics {
-    /// Creates the metrics and registers them.
-    pub fn new(registry: &mut Registry) -> Self {
+    /// Creates the metrics of these sweeps and registers them.
+    pub fn new(registry: &mut Registry, kinds: &[SweepKind]) -> Self {
         let new = Self::default();
         let Self { runs, healed, refused, last, waiting } = new.clone();
+        for &kind in kinds {
+            export_zeros(&runs, SweepOutcome::ALL.map(|outcome| RunLabels::of(kind, outcome)));
+            export_zeros(&healed, [SweepLabel::of(kind)]);
+            export_zeros(&refused, [SweepLabel::of(kind)]);
+        }
         registry.register("sweep_runs", "Runs of the search for missed events, by outcome", runs);
         registry.register("sweep_healed", "Missed deployments that were recovered", healed);
         let help = "Deployments that got a status with the reason why they cannot be used";
@@ -152,9 +160,8 @@ impl SweepMetrics {
 
     fn count(&self, kind: SweepKind, is_round: bool, report: SweepReport, at: Timestamp) {
         let SweepReport { outcome, healed, refused, waiting } = report;
-        let label = || SweepLabel { sweep: kind.as_str() };
-        let run = RunLabels { sweep: kind.as_str(), outcome: outcome.as_str() };
-        self.runs.get_or_create(&run).inc();
+        let label = || SweepLabel::of(kind);
+        self.runs.get_or_create(&RunLabels::of(kind, outcome)).inc();
         self.healed.get_or_create(&label()).inc_by(healed);
         self.refused.get_or_create(&label()).inc_by(refused);
         if is_round {

@@ -8,8 +8,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::model::rollout_words::RolloutStatus;
 use crate::rollout::plan::RolloutStep;
 use crate::rollout::record::{RolloutRecord, RolloutState, RolloutTargetStatus};
+use crate::support::telemetry::export_zeros;
 
 /// The metrics of rollouts. Clones share them.
 #[derive(Debug, Clone)]
@@ -64,6 +66,8 @@ impl RolloutProgressMetrics {
     /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         let Self { open, ends, undos, targets, steps, gates } = self.clone();
+        let end_states = RolloutStatus::ALL.into_iter().filter(|state| state.is_end());
+        export_zeros(&ends, end_states.map(|state| StateLabel { state: state.as_str() }));
         registry.register("rollouts_open", "Rollouts that have not ended, by state", open);
         registry.register("rollouts", "Rollouts that have ended, by state", ends);
         registry.register("rollout_undos", "Rollouts whose way back has begun", undos);
@@ -212,6 +216,7 @@ mod tests {
             "rollouts_open{state=\"paused\"} 2\n",
             "rollouts_open{state=\"undoing\"} 0\n",
             "rollouts_total{state=\"undone\"} 1\n",
+            "rollouts_total{state=\"undo_failed\"} 0\n",
             "rollout_undos_total 1\n",
             "rollout_targets_total{end=\"complete\"} 1\n",
             "rollout_targets_total{end=\"failed\"} 1\n",

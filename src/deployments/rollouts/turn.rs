@@ -10,6 +10,7 @@ use crate::deployments::rollouts::view::read_record;
 use crate::deployments::{BackendError, Deployments};
 use crate::model::id::{DeployId, TargetName};
 use crate::model::waiting::WaitingOn;
+use crate::model::words::words;
 use crate::rollout::advance::{Decision, Order, RolloutWait, advance};
 use crate::rollout::facts::{GateAnswer, GateOutcome};
 use crate::rollout::forward::busy_sentence;
@@ -28,31 +29,19 @@ const ANSWER_CHARACTERS: usize = 500;
 /// The most conditions that a rollout shows to wait for.
 const MAX_WAITS: usize = 100;
 
-/// What a turn has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TurnOutcome {
-    /// The rollout has moved; its next turn is due.
-    Moved,
-    /// It waits.
-    Waited,
-    /// It is queued behind another rollout.
-    Queued,
-    /// A deployment of another is in the way, or another replica was first. Nothing was changed.
-    Lost,
-    /// A part of the service does not work, or has a fault. Nothing was changed.
-    Failed,
-}
-
-impl TurnOutcome {
-    /// Returns the word for metrics.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Moved => "moved",
-            Self::Waited => "waited",
-            Self::Queued => "queued",
-            Self::Lost => "lost",
-            Self::Failed => "failed",
-        }
+words! {
+    /// What a turn has done, by the word that the metric counts.
+    pub enum TurnOutcome {
+        /// The rollout has moved; its next turn is due.
+        Moved = "moved",
+        /// It waits.
+        Waited = "waited",
+        /// It is queued behind another rollout.
+        Queued = "queued",
+        /// A deployment of another is in the way, or another replica was first. Nothing was changed.
+        Lost = "lost",
+        /// A part of the service does not work, or has a fault. Nothing was changed.
+        Failed = "failed",
     }
 }
 
