@@ -26,9 +26,22 @@ pub(crate) fn rename_images(objects: &mut [Object], names: &BTreeMap<String, Str
 /// Returns the specification of the pods that an object makes, by its kind: a field that its kind does not have leads
 /// nowhere.
 pub(crate) fn pod_spec(object: &Map<String, Json>) -> Option<&Json> {
-    let mut keys = keys_to_spec(object).iter();
-    let first = object.get(*keys.next()?)?;
-    keys.try_fold(first, |value, key| value.get(*key))
+    value_at(object, keys_to_spec(object).iter().copied())
+}
+
+/// Returns the annotations of the pods that an object makes.
+pub(crate) fn pod_annotations(object: &Map<String, Json>) -> Option<&Map<String, Json>> {
+    let (_spec, template) = keys_to_spec(object).split_last()?;
+    let keys = template.iter().copied().chain(["metadata", "annotations"]);
+    value_at(object, keys)?.as_object()
+}
+
+fn value_at<'a>(
+    object: &'a Map<String, Json>,
+    mut keys: impl Iterator<Item = &'static str>,
+) -> Option<&'a Json> {
+    let first = object.get(keys.next()?)?;
+    keys.try_fold(first, |value, key| value.get(key))
 }
 
 /// Lists the containers of a pod, of all its kinds.

@@ -266,7 +266,7 @@ pub const RULES: &[Rule] = rules! {
         "the OpenAPI of Kubernetes, 1.25 to 1.37; the cluster's `version`, or else the newest";
     "pod-security" Error Objects(pod_security::check);
         "Pods keep the Pod Security level that their namespace enforces.";
-        r#"Kubernetes, "Pod Security Standards"; the cluster's `platform.pod_security`"#;
+        r#"Kubernetes, "Pod Security Standards", 1.25 to 1.37; the cluster's `version` and `platform.pod_security`"#;
     "plaintext" Both Objects(plaintext::check);
         "No rendered object holds a secret in plain text; a text that is perhaps no secret is a warning.";
         "the token formats of their issuers; a promise of the-deployer: secrets never stand in git";

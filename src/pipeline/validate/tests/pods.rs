@@ -1,7 +1,8 @@
 //! How pods run, said badly: rights, the end of a life, nodes, the sources of variables.
 
-use super::check_section;
 use super::refused::with_severity;
+use super::{HEAD, WEB, check_section, plan_on};
+use crate::model::platform::Platform;
 
 #[test]
 fn rights_of_pods_are_those_that_kubernetes_takes_together() {
@@ -82,4 +83,46 @@ fn a_variable_has_one_source_which_exists() {
             "14:25: `A_B` is not a legal name of a ConfigMap [env]",
         ]
     );
+}
+
+#[test]
+fn an_annotation_that_the_namespace_refuses_is_shown_where_it_is_written() {
+    let key = "container.apparmor.security.beta.kubernetes.io/a";
+    let merge =
+        format!("{{spec: {{template: {{metadata: {{annotations: {{{key}: unconfined}}}}}}}}}}");
+    let pointer = format!("/spec/template/metadata/annotations/{}", key.replace('/', "~1"));
+    for (section, marker) in [
+        (format!("    annotations: {{{key}: unconfined}}\n"), "unconfined"),
+        (format!("    annotations:\n      {key}: localhost/a\n"), ""),
+        (format!("    patches:\n    - kind: Deployment\n      merge: {merge}\n"), "unconfined"),
+        (
+            format!(
+                "    annotations: {{{key}: runtime/default}}\n    patches:\n    - kind: Deployment\n      operations: [{{op: add, path: {pointer}, value: unconfined}}]\n"
+            ),
+            "/spec",
+        ),
+    ] {
+        for level in ["privileged", "baseline", "restricted"] {
+            let platform = format!("{{pod_security: {{level: {level}}}}}");
+            let platform: Platform = serde_yaml::from_str(&platform).unwrap();
+            let text = format!("{HEAD}deploy:\n  t:\n{WEB}{section}");
+            let (before, _) = text.split_at(text.rfind(marker).unwrap());
+            let place =
+                format!("{}:{}", before.lines().count(), before.lines().last().unwrap().len() + 1);
+            let violations = match plan_on(&text, platform) {
+                Ok(rendered) => rendered.warnings,
+                Err(rejection) => rejection.violations,
+            };
+            let said: Vec<String> = violations.iter().map(ToString::to_string).collect();
+            let expected = format!(
+                ".weave.yaml:{place}: the namespace `n` takes no pod of Deployment `a`: an annotation for its container `a` names no allowed profile (AppArmor) [pod-security]"
+            );
+            let is_refused = level != "privileged" && !marker.is_empty();
+            assert_eq!(
+                said,
+                if is_refused { vec![expected] } else { Vec::new() },
+                "{level}: {text}"
+            );
+        }
+    }
 }
