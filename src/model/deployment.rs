@@ -126,6 +126,20 @@ words! {
 }
 
 impl State {
+    /// Checks that its push has not begun, so that it can be cancelled.
+    pub fn is_before_push(self) -> bool {
+        match self {
+            Self::Queued | Self::Running => true,
+            Self::Pushing
+            | Self::Syncing
+            | Self::Progressing
+            | Self::Succeeded
+            | Self::Failed
+            | Self::Superseded
+            | Self::Cancelled => false,
+        }
+    }
+
     /// Checks that nothing more will happen.
     pub fn is_final(self) -> bool {
         match self {

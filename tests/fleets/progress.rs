@@ -202,6 +202,33 @@ async fn a_cluster_that_cannot_be_seen_is_reported_and_the_others_go_on() {
 }
 
 #[tokio::test]
+async fn what_waits_for_a_push_can_be_cancelled_on_its_page_and_nothing_later() {
+    on_both("", async |fleet| {
+        let number = fleet.prod.shop().deploys("prod", "v1").await;
+        let id = fleet.prod.deployer.deployment(number).await.id;
+        let path = format!("/deployments/{id}");
+        let (cancel, offer) = (format!("{path}/cancel"), format!("{path}/cancel\">Cancel"));
+        assert!(fleet.prod.page(&path).await.contains(&offer), "it waits for a worker");
+        assert!(fleet.prod.page(&cancel).await.contains("Cancel the deployment</button>"));
+        let has_no_offer = async |why: &str| {
+            assert!(!fleet.prod.page(&path).await.contains(&offer), "{why}");
+            let page = fleet.prod.page(&cancel).await;
+            assert!(page.contains(why) && !page.contains("<form"), "{page}");
+        };
+        fleet.prod.deployer.works().await;
+        let deployment = fleet.reaches(number, State::Syncing).await;
+        has_no_offer("Its push has begun, and may have arrived, so it cannot be cancelled").await;
+        let part = &fleet.prod.records(&deployment).await[0].id;
+        let page = fleet.prod.page(&format!("/deployments/{part}")).await;
+        assert!(!page.contains("/cancel\""), "nor can a part: {page}");
+        fleet.all_run(&deployment, 1).await;
+        fleet.reaches(number, State::Succeeded).await;
+        has_no_offer("It has ended, so there is nothing to cancel.").await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_newer_deployment_supersedes_one_that_waits_for_its_clusters() {
     on_both("", async |fleet| {
         let first = fleet.pushes("v1").await;

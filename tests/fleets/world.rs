@@ -169,6 +169,14 @@ impl Prod {
         client().get(url).send().await.unwrap().json().await.unwrap()
     }
 
+    /// The page that a browser gets.
+    pub(super) async fn page(&self, path: &str) -> String {
+        let url = format!("{}{path}", self.deployer.url());
+        let answer = client().get(url).header("accept", "text/html").send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        answer.text().await.unwrap()
+    }
+
     /// A person rolls the fleet back, to a deployment or to the one before; the record.
     pub(super) async fn rolls_back(&self, to: Option<&Deployment>) -> Deployment {
         self.deployer.clock.advance(Duration::from_secs(1));

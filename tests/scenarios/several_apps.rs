@@ -332,6 +332,30 @@ async fn a_cancelled_request_for_all_apps_cancels_what_has_not_begun() {
 }
 
 #[tokio::test]
+async fn no_page_offers_to_cancel_all_apps_once_none_of_them_waits() {
+    let deployer = Deployer::start().await;
+    let id = three_apps(&deployer).deploys(TARGET, "v1").await;
+    let look = async || {
+        let parent = deployer.deployment(id).await;
+        let page = async |path: &str| {
+            let url = format!("{}/deployments/{}{path}", deployer.url(), parent.id);
+            client().get(url).send().await.unwrap().text().await.unwrap()
+        };
+        let is_offered = page("").await.contains("/cancel\">Cancel");
+        assert_eq!(page("/cancel").await.contains("<form"), is_offered, "its own page agrees");
+        (parent.state, is_offered)
+    };
+    assert_eq!(look().await, (State::Queued, true));
+    for expected in [true, true, true, false] {
+        deployer.stepped().step().await.unwrap();
+        assert_eq!(look().await, (State::Running, expected));
+    }
+    deployer.settle().await;
+    assert_eq!(look().await, (State::Succeeded, false));
+    deployer.settled().await;
+}
+
+#[tokio::test]
 async fn the_record_of_all_apps_lists_them_and_a_plan_wants_one() {
     let deployer = Deployer::start().await;
     let repository = three_apps(&deployer);

@@ -103,7 +103,7 @@ pub(super) async fn deployment(
     };
     let entries = timeline::lines(&story);
     let surroundings = DeploymentSurroundings {
-        acts: offers::acts_on_deployment(call, record).await,
+        acts: offers::acts_on_deployment(call, record, &story.parts).await,
         sources: deployments.violation_sources(record).await,
         changes: deployments.changes(record).await,
         pods,

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use serde_json::json;
 
-use crate::api::deployments::DeploymentSummary;
+use crate::api::deployments::{DeploymentDetail, DeploymentSummary};
 use crate::model::callers::Scope;
 use crate::model::id::DeployId;
 use crate::server::act_api::ApiRefusal;
@@ -41,7 +41,8 @@ pub(super) async fn cancel(
 }
 
 async fn cancel_page(call: &ActCall, id: &DeployId) -> Result<ActConfirmation, ApiRefusal> {
-    let deployment: DeploymentSummary = call.api.get(&format!("/deployments/{id}")).await?;
+    let DeploymentDetail { summary: deployment, apps, .. } =
+        call.api.get(&format!("/deployments/{id}")).await?;
     let subject = deployment.app.unwrap_or(deployment.repository);
     let mut page = ActConfirmation {
         heading: format!("Cancel the deployment of {subject} to {}", deployment.target),
@@ -50,6 +51,14 @@ async fn cancel_page(call: &ActCall, id: &DeployId) -> Result<ActConfirmation, A
     };
     if deployment.state.is_final() {
         page.consequences.push("It has ended, so there is nothing to cancel.".to_owned());
+        return Ok(page);
+    }
+    // One of all apps is cancelled with those of them that wait.
+    let waits = deployment.state.is_before_push()
+        && (!deployment.all_apps || apps.iter().any(|app| app.state.is_before_push()));
+    if !waits {
+        let sentence = "Its push has begun, and may have arrived, so it cannot be cancelled: roll back instead.";
+        page.consequences.push(sentence.to_owned());
         return Ok(page);
     }
     page.consequences.push(format!(

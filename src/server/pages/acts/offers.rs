@@ -54,12 +54,16 @@ pub(crate) async fn acts_on_app(call: &AuthenticatedRequest, instance: &AppInsta
     ActLinks { links, sign_in: None }
 }
 
-/// Returns the acts on a deployment.
+/// Returns the acts on a deployment; its parts are those of a fleet, or of all apps.
 pub(crate) async fn acts_on_deployment(
     call: &AuthenticatedRequest,
     deployment: &Deployment,
+    parts: &[Deployment],
 ) -> ActLinks {
-    if deployment.state.is_final() {
+    // One of all apps is cancelled with those of them that wait.
+    let can_be_cancelled = deployment.state.is_before_push()
+        && (!deployment.all_apps || parts.iter().any(|part| part.state.is_before_push()));
+    if !can_be_cancelled {
         return ActLinks::default();
     }
     let path = format!("/deployments/{}", deployment.id);
