@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cluster::watch::health::ClusterUnseen;
+use crate::cluster::watch::health::{ClusterHealth, ClusterUnseen};
 use crate::deployments::health::{CheckResult, Health, HealthCheck};
 use crate::deployments::{Deployments, signals};
 use crate::model::id::TargetName;
@@ -13,6 +13,30 @@ const LONGEST_CHECK: Duration = Duration::from_secs(5);
 impl Deployments {
     /// Runs all checks; each has a bound of its own.
     pub(crate) async fn checks(&self) -> Vec<HealthCheck> {
+        // A cluster that cannot be seen delays the ends of its deployments, and nothing else.
+        let clusters = self.cluster_sights().into_iter().filter_map(|(cluster, sight)| {
+            let ClusterSight::Unseen(sentence) = sight else { return None };
+            let name = format!("cluster {cluster}");
+            Some(HealthCheck { name, waiting_for: None, note: Some(sentence) })
+        });
+        let mut checks = self.checks_without_clusters().await;
+        checks.extend(clusters);
+        checks
+    }
+
+    /// Returns how this process sees each watched cluster.
+    pub(crate) fn cluster_sights(&self) -> Vec<(TargetName, ClusterSight)> {
+        let sight = |health: &ClusterHealth| match health.unseen() {
+            Some(unseen) => ClusterSight::Unseen(unseen_sentence(&unseen)),
+            None if health.is_complete() => ClusterSight::Whole,
+            None => ClusterSight::NotYet,
+        };
+        let clusters = self.watches.iter();
+        clusters.map(|(name, cluster)| (name.clone(), sight(&cluster.health))).collect()
+    }
+
+    /// Runs the checks of the service and of the repositories; each has a bound of its own.
+    pub(crate) async fn checks_without_clusters(&self) -> Vec<HealthCheck> {
         let Self { health, clock, .. } = self;
         let database = check("database", health.database(&self.store, clock));
         let disk = check("disk", health.disk(clock));
@@ -31,15 +55,8 @@ impl Deployments {
             waiting_for: None,
             note: Some(remark),
         });
-        // A cluster that cannot be seen delays the ends of its deployments, and nothing else.
-        let clusters = self.watches.values().filter_map(|cluster| {
-            let health = &cluster.health;
-            let note = Some(unseen_sentence(&health.unseen()?));
-            let name = format!("cluster {}", health.cluster());
-            Some(HealthCheck { name, waiting_for: None, note })
-        });
         let checks = [database, disk].into_iter().chain(repositories).chain([templates]);
-        checks.chain(forge).chain(clusters).collect()
+        checks.chain(forge).collect()
     }
 
     /// Returns a sentence for people who look at deployments while the code host limits the
@@ -59,6 +76,17 @@ impl Deployments {
             clusters.filter_map(|(name, one)| Some((name, one.health.unseen()?))).collect();
         limit.into_iter().chain(cluster_notices(&unseen)).collect()
     }
+}
+
+/// How this process sees a cluster that the service watches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ClusterSight {
+    /// Changes of every kind arrive.
+    Whole,
+    /// The first lists are not complete, or another process follows the cluster.
+    NotYet,
+    /// Some changes do not arrive; the sentence says since when. Public.
+    Unseen(String),
 }
 
 /// A notice for people who look at deployments: something makes what they see late. Public.

@@ -229,6 +229,46 @@ async fn what_waits_for_a_push_can_be_cancelled_on_its_page_and_nothing_later() 
 }
 
 #[tokio::test]
+async fn the_page_of_the_service_has_a_row_for_each_cluster_whether_it_is_seen_or_not() {
+    on_both("", async |fleet| {
+        let shown = async |parts: &[String]| {
+            let mut page = String::new();
+            for _ in 0..1500 {
+                page = fleet.prod.page("/system").await;
+                if parts.iter().all(|part| page.contains(part)) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            panic!("{parts:?} are missing in {page}");
+        };
+        let row = |cluster: &str, look: &str, state: &str| {
+            format!(
+                "<th scope=\"row\">cluster {cluster}</th><td data-label=\"State\">\
+                 <span class=\"badge {look}\">{state}</span></td>"
+            )
+        };
+        shown(&CLUSTERS.map(|cluster| row(cluster, "good", "seen"))).await;
+        fleet.servers[0].fail(FaultRule::always(Fault::Status(503)));
+        fleet.servers[0].cut_watches();
+        shown(&[
+            row("eu-1", "going", "limited"),
+            "it is not seen whole since ".to_owned(),
+            row("eu-2", "good", "seen"),
+            row("us-1", "good", "seen"),
+        ])
+        .await;
+        fleet.servers[0].recover();
+        shown(&[row("eu-1", "good", "seen")]).await;
+        // Probes are public, and have a note of those that are not seen alone.
+        let ready = reqwest::get(format!("{}/readyz", fleet.prod.deployer.url())).await.unwrap();
+        let ready = ready.text().await.unwrap();
+        assert!(!ready.contains("cluster "), "{ready}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_newer_deployment_supersedes_one_that_waits_for_its_clusters() {
     on_both("", async |fleet| {
         let first = fleet.pushes("v1").await;

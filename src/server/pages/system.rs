@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use askama::Template;
 use jiff::Timestamp;
 
+use crate::deployments::checks::ClusterSight;
 use crate::deployments::health::HealthCheck;
+use crate::model::id::TargetName;
 use crate::server::pages::deployment::name_receiver;
 use crate::server::pages::document::{Frame, PageError, PageSection};
 use crate::server::pages::words::{self, RelativeTime};
@@ -13,8 +15,10 @@ use crate::store::{DeadLetter, OutboxBacklog, QueueDepth};
 
 /// The data of the page.
 pub(crate) struct SystemStory {
-    /// All checks.
+    /// The checks of the service and of the repositories.
     pub(crate) checks: Vec<HealthCheck>,
+    /// How this process sees each watched cluster.
+    pub(crate) sights: Vec<(TargetName, ClusterSight)>,
     /// The depth of the queues.
     pub(crate) depth: QueueDepth,
     /// The waiting messages of each family of receivers.
@@ -77,8 +81,13 @@ struct ReplicaRow {
 /// # Errors
 /// [`PageError`]
 pub(crate) fn page(story: SystemStory) -> Result<String, PageError> {
-    let SystemStory { checks, depth, backlog, letters, replicas, holders, templates } = story;
-    let checks: Vec<CheckRow> = checks.into_iter().map(check).collect();
+    let SystemStory { checks, sights, depth, backlog, letters, replicas, holders, templates } =
+        story;
+    let clusters = sights.into_iter().map(|(cluster, sight)| {
+        let holder = holders.iter().find(|(held, _)| *held == cluster.as_str());
+        cluster_row(&cluster, sight, holder.map(|(_, holder)| holder.as_str()))
+    });
+    let checks: Vec<CheckRow> = checks.into_iter().map(check).chain(clusters).collect();
     let looks = ["bad", "going"];
     let look = looks.into_iter().find(|look| checks.iter().any(|check| check.look == *look));
     let page = SystemPage {
@@ -109,6 +118,21 @@ fn check(check: HealthCheck) -> CheckRow {
     };
     let texts: Vec<String> = waiting_for.into_iter().chain(note).collect();
     CheckRow { name, state, look, note: texts.join("; ") }
+}
+
+/// Makes the row of a watched cluster. Of one that another replica follows, that one's page says more.
+fn cluster_row(cluster: &TargetName, sight: ClusterSight, holder: Option<&str>) -> CheckRow {
+    let (state, look, note) = match (sight, holder) {
+        (ClusterSight::Whole, _) => ("seen", "good", String::new()),
+        (ClusterSight::Unseen(sentence), _) => ("limited", "going", sentence),
+        (ClusterSight::NotYet, Some(holder)) => {
+            ("followed", "plain", format!("by {holder}; this process does not see it now"))
+        }
+        (ClusterSight::NotYet, None) => {
+            ("not followed", "going", "no replica follows it yet".to_owned())
+        }
+    };
+    CheckRow { name: format!("cluster {cluster}"), state, look, note }
 }
 
 fn backlog_row(backlog: OutboxBacklog) -> BacklogRow {
@@ -151,6 +175,24 @@ fn replica_rows(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_watched_cluster_has_a_row_that_says_how_it_is_seen() {
+        let row = |sight, holder| {
+            let CheckRow { name, state, look, note } =
+                cluster_row(&"eu-1".parse().unwrap(), sight, holder);
+            assert_eq!(name, "cluster eu-1");
+            (state, look, note)
+        };
+        assert_eq!(row(ClusterSight::Whole, Some("a")), ("seen", "good", String::new()));
+        let sentence = "it is not seen whole since the start".to_owned();
+        let unseen = ClusterSight::Unseen(sentence.clone());
+        assert_eq!(row(unseen, Some("a")), ("limited", "going", sentence));
+        let (state, look, note) = row(ClusterSight::NotYet, Some("b"));
+        assert_eq!((state, look), ("followed", "plain"), "it is well or not elsewhere");
+        assert_eq!(note, "by b; this process does not see it now");
+        assert_eq!(row(ClusterSight::NotYet, None).1, "going");
+    }
 
     #[test]
     fn a_replica_is_one_row_with_all_that_it_does() {

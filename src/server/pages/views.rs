@@ -263,13 +263,15 @@ pub(super) async fn system(call: &AuthenticatedRequest) -> Result<RenderedPage, 
     call.authorize(Scope::Read, Resource::Everywhere).await?;
     let deployments = call.deployments();
     let (store, now) = (&deployments.store, deployments.clock.now());
-    let checks = deployments.checks().await;
+    let checks = deployments.checks_without_clusters().await;
+    let sights = deployments.cluster_sights();
     let queues = try_join3(store.depth(), store.waiting(), store.dead_letters(MAX_LETTERS));
     let (depth, backlog, letters) = queues.await.map_err(|error| unavailable(&error))?;
     let replicas = try_join(store.replicas(), store.cluster_holders(now));
     let (replicas, holders) = replicas.await.map_err(|error| unavailable(&error))?;
     let templates = deployments.templates.list_names();
-    let data = SystemStory { checks, depth, backlog, letters, replicas, holders, templates };
+    let data =
+        SystemStory { checks, sights, depth, backlog, letters, replicas, holders, templates };
     system::page(data).map(RenderedPage::new).map_err(fault)
 }
 
