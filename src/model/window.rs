@@ -98,12 +98,22 @@ pub enum Opening {
 
 /// Finds whether a target with these windows may be deployed to at that time.
 pub fn at(windows: &[Weekly], now: Timestamp) -> Opening {
-    let Some(blocking) = blocking(windows, now) else { return Opening::Open };
-    let next =
-        edges(windows, now).into_iter().find(|edge| self::blocking(windows, *edge).is_none());
+    of_all(&[windows], now)
+}
+
+/// Finds whether all of some targets may be deployed to at that time, such as the clusters of a fleet. The windows are
+/// those of each.
+fn of_all(targets: &[&[Weekly]], now: Timestamp) -> Opening {
+    let blocking = |at| targets.iter().find_map(|windows| blocking(windows, at));
+    let Some(blocking_now) = blocking(now) else { return Opening::Open };
+    let mut edges: Vec<Timestamp> =
+        targets.iter().flat_map(|windows| edges(windows, now)).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let next = edges.into_iter().find(|edge| blocking(*edge).is_none());
     Opening::Closed {
-        reason: blocking.reason.clone(),
-        next: next.map(|next| next.to_zoned(blocking.zone.clone())),
+        reason: blocking_now.reason.clone(),
+        next: next.map(|next| next.to_zoned(blocking_now.zone.clone())),
     }
 }
 
@@ -114,6 +124,23 @@ pub fn at(windows: &[Weekly], now: Timestamp) -> Opening {
 pub fn at_written(windows: &[Window], now: Timestamp) -> Result<Opening, WindowError> {
     let windows = windows.iter().map(Weekly::parse).collect::<Result<Vec<_>, _>>()?;
     Ok(at(&windows, now))
+}
+
+/// Finds whether all of some targets are open, for windows as they were written, those of each target.
+///
+/// # Errors
+/// The first window that cannot be read.
+pub fn of_all_written(targets: &[&[Window]], now: Timestamp) -> Result<Opening, WindowError> {
+    // Clusters have the same windows, mostly.
+    let mut different: Vec<&[Window]> = Vec::new();
+    for windows in targets {
+        if !different.contains(windows) {
+            different.push(windows);
+        }
+    }
+    let read = |windows: &&[Window]| windows.iter().map(Weekly::parse).collect();
+    let windows = different.iter().map(read).collect::<Result<Vec<Vec<_>>, _>>()?;
+    Ok(of_all(&windows.iter().map(Vec::as_slice).collect::<Vec<_>>(), now))
 }
 
 /// A time in which a target is open, or closed for the same reason.
@@ -327,6 +354,35 @@ mod tests {
         assert_eq!(opens(&freeze[1..], "2026-08-24T15:00:00Z"), "open");
         assert_eq!(opens(&["* 00:00 00:00 - closed"], "2026-08-21T15:00:00Z"), "never");
         assert_eq!(opens(&[], "2026-08-21T15:00:00Z"), "open");
+    }
+
+    #[test]
+    fn a_fleet_is_open_while_all_of_its_clusters_are() {
+        let windows = |texts: &[&str]| texts.iter().map(|text| window(text)).collect::<Vec<_>>();
+        let early = windows(&["* 08:00 12:00 - open"]);
+        let late = windows(&["* 10:00 16:00 - open", "fri 10:00 11:00 - closed"]);
+        let all =
+            |targets: &[&[Window]], now: &str| match of_all_written(targets, now.parse().unwrap())
+                .unwrap()
+            {
+                Opening::Open => "open".to_owned(),
+                Opening::Closed { reason, next } => {
+                    let next = next.map(|next| next.strftime("%a %H:%M").to_string());
+                    format!("{} {}", next.unwrap_or_default(), reason.unwrap_or_default())
+                }
+            };
+        // A Friday.
+        for (now, then) in [
+            ("2026-08-21T09:00:00Z", "Fri 11:00 "),
+            ("2026-08-21T10:30:00Z", "Fri 11:00 because"),
+            ("2026-08-21T11:30:00Z", "open"),
+            ("2026-08-21T13:00:00Z", "Sat 10:00 "),
+        ] {
+            assert_eq!(all(&[&early, &late, &early, &[]], now), then, "{now}");
+        }
+        let night = windows(&["* 20:00 22:00 - open"]);
+        assert_eq!(all(&[&early, &night], "2026-08-21T09:00:00Z"), " ", "never at the same time");
+        assert_eq!(all(&[], "2026-08-21T09:00:00Z"), "open");
     }
 
     #[test]

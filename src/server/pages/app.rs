@@ -10,9 +10,9 @@ use crate::deployments::live_state::{ClusterAppState, LiveStateError};
 use crate::model::app_instance::AppInstance;
 use crate::model::canary::CanarySample;
 use crate::model::deployment::{ContactLink, Deployment, State};
-use crate::model::id::DeployId;
+use crate::model::id::{DeployId, TargetName};
 use crate::model::window::Opening;
-use crate::server::pages::acts::links::ActLinks;
+use crate::server::pages::acts::links::{ActLinks, app_path};
 use crate::server::pages::canary::CanaryRunsView;
 use crate::server::pages::changes::ChangesView;
 use crate::server::pages::document::{CodeHostLinks, Frame, LivePage, PageError, PageSection};
@@ -25,6 +25,8 @@ use crate::support::percent::encode_query_value;
 pub(crate) struct AppStory {
     /// The app and its target.
     pub(crate) instance: AppInstance,
+    /// The clusters of the target, if it is a fleet.
+    pub(crate) clusters: Vec<TargetName>,
     /// Its state.
     pub(crate) now: AppNow,
     /// Its revisions.
@@ -37,8 +39,10 @@ pub(crate) struct AppStory {
     pub(crate) recent: Vec<Deployment>,
     /// The comparison of two revisions.
     pub(crate) comparison: Option<RevisionComparison>,
-    /// The window of the target.
+    /// The window of the target; that of a fleet is open while those of all its clusters are.
     pub(crate) opening: Opening,
+    /// The clusters of a fleet whose windows are closed.
+    pub(crate) closed_clusters: Vec<TargetName>,
     /// The destinations of links.
     pub(crate) places: CodeHostLinks,
     /// The stream of changes.
@@ -58,6 +62,9 @@ pub(crate) struct CreatedAtGitHub {
     /// Its id here; `None` before GitHub's event has arrived.
     pub(crate) id: Option<DeployId>,
 }
+
+/// The most clusters that a sentence names.
+const MAX_NAMES: usize = 5;
 
 #[derive(Template)]
 #[template(path = "app.html")]
@@ -86,10 +93,18 @@ struct AppPage {
     pods: Option<PodsView>,
     canary: Option<CanaryRunsView>,
     revisions: Vec<RevisionRow>,
+    /// The app on each cluster of a fleet. Revisions have files and differences there; that of the fleet is a deployment.
+    clusters: Vec<ClusterLink>,
     from: String,
     to: String,
     comparison: Option<ComparisonView>,
     recent: Vec<DeploymentLine>,
+}
+
+/// The page of the app on a cluster of its fleet.
+struct ClusterLink {
+    name: String,
+    path: String,
 }
 
 /// The notice of a deployment that was created at GitHub.
@@ -135,6 +150,7 @@ struct ComparisonView {
 pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
     let AppStory {
         instance,
+        clusters,
         now,
         history,
         pods,
@@ -142,6 +158,7 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
         mut recent,
         comparison,
         opening,
+        closed_clusters,
         places,
         live,
         notices,
@@ -149,8 +166,12 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
         created,
     } = story;
     let (look, state, summary) = headline(&now);
-    let obstacles = obstacles(&now, &opening);
     let AppInstance { target, app } = &instance;
+    let obstacles = obstacles(&now, target, (&opening, &closed_clusters));
+    let cluster_link = |cluster: TargetName| ClusterLink {
+        name: cluster.to_string(),
+        path: app_path(&AppInstance { target: cluster, app: app.clone() }),
+    };
     let repository = now.state.as_ref().and_then(|state| state.repository.clone());
     let repository = repository
         .or_else(|| now.last.as_ref().map(|last| last.request.release.repository.clone()));
@@ -205,6 +226,7 @@ pub(crate) fn page(story: AppStory) -> Result<String, PageError> {
         pods: pods.map(PodsView::new),
         canary,
         revisions: revisions(history),
+        clusters: clusters.into_iter().map(cluster_link).collect(),
         from,
         to,
         comparison: comparison.map(|RevisionComparison { from, to, changes }| ComparisonView {
@@ -242,7 +264,11 @@ fn headline(now: &AppNow) -> (&'static str, &'static str, String) {
 }
 
 /// Lists what stands in the way of a deployment.
-fn obstacles(now: &AppNow, opening: &Opening) -> Vec<Obstacle> {
+fn obstacles(
+    now: &AppNow,
+    target: &TargetName,
+    (opening, closed_clusters): (&Opening, &[TargetName]),
+) -> Vec<Obstacle> {
     let mut obstacles = Vec::new();
     for (_, lock) in &now.locks {
         let until = lock.until.map_or_else(
@@ -257,10 +283,13 @@ fn obstacles(now: &AppNow, opening: &Opening) -> Vec<Obstacle> {
         });
     }
     if let Some(hold) = &now.hold {
+        // It may be of a fleet that has the cluster, or of a cluster of the fleet.
+        let place =
+            if hold.target == *target { String::new() } else { format!(" {}", hold.target) };
         obstacles.push(Obstacle {
             title: "Held",
             text: format!(
-                "{} holds automation off since {}: {}",
+                "{} holds automation off{place} since {}: {}",
                 hold.by,
                 utc(hold.since),
                 hold.reason
@@ -277,7 +306,13 @@ fn obstacles(now: &AppNow, opening: &Opening) -> Vec<Obstacle> {
         );
         obstacles.push(Obstacle {
             title: "Outside the window",
-            text: format!("The target takes no deployments now{reason}; {next}."),
+            text: match closed_clusters {
+                [] => format!("The target takes no deployments now{reason}; {next}."),
+                closed => format!(
+                    "{} no deployments now{reason}, so the fleet takes none; {next}.",
+                    takers(closed)
+                ),
+            },
             path: "/locks".to_owned(),
             link: "The calendar",
         });
@@ -306,6 +341,15 @@ fn obstacles(now: &AppNow, opening: &Opening) -> Vec<Obstacle> {
         });
     }
     obstacles
+}
+
+/// Begins a sentence about clusters that take something: `eu-1 takes`, `eu-1, eu-2 take`.
+fn takers(clusters: &[TargetName]) -> String {
+    let named: Vec<&str> = clusters.iter().take(MAX_NAMES).map(TargetName::as_str).collect();
+    let more = clusters.len() - named.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let verb = if clusters.len() == 1 { "takes" } else { "take" };
+    format!("{}{more} {verb}", named.join(", "))
 }
 
 fn utc(at: Timestamp) -> String {
@@ -369,6 +413,16 @@ fn revision(entry: HistoryEntry, before: Option<&DeployId>) -> RevisionRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_closed_clusters_of_a_fleet_are_named_and_of_many_the_number() {
+        let names = |count: usize| -> Vec<TargetName> {
+            (1..=count).map(|n| format!("eu-{n}").parse().unwrap()).collect()
+        };
+        assert_eq!(takers(&names(1)), "eu-1 takes");
+        assert_eq!(takers(&names(2)), "eu-1, eu-2 take");
+        assert_eq!(takers(&names(7)), "eu-1, eu-2, eu-3, eu-4, eu-5 and 2 more take");
+    }
 
     #[test]
     fn only_web_addresses_become_links() {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::future::{try_join, try_join3};
 
 use crate::api::rollouts::RolloutSummary;
+use crate::deployments::Deployments;
 use crate::deployments::app_state::AppNow;
 use crate::deployments::insight_series::InsightSeries;
 use crate::deployments::live_state::{ClusterAppState, LiveStateError};
@@ -14,9 +15,9 @@ use crate::model::app_instance::AppInstance;
 use crate::model::callers::Scope;
 use crate::model::canary::CanarySample;
 use crate::model::deployment::State;
-use crate::model::id::{DeployId, RolloutId};
-use crate::model::lock::LockFilter;
-use crate::model::target::Clusters;
+use crate::model::id::{DeployId, RolloutId, TargetName};
+use crate::model::lock::{LockFilter, Window};
+use crate::model::target::{Clusters, Target};
 use crate::model::window::{self, Opening};
 use crate::server::auth::Resource;
 use crate::server::call::{AuthenticatedRequest, bad, no_deployment, unavailable};
@@ -135,7 +136,9 @@ pub(super) async fn app(
         Filter { target: Some(target.clone()), app: Some(app.clone()), ..Filter::default() };
     let recent = deployments.store.deployments(&filter, None, RECENT).await;
     let recent = recent.map_err(|error| unavailable(&error))?.deployments;
-    let comparison = match compared {
+    let clusters = deployments.fleets.clusters_of(target);
+    let clusters: Vec<TargetName> = clusters.into_iter().flatten().cloned().collect();
+    let comparison = match compared.filter(|_| clusters.is_empty()) {
         Some((from, to)) => Some(deployments.compare_revisions(instance, from, to).await?),
         None => None,
     };
@@ -144,25 +147,48 @@ pub(super) async fn app(
         Some(newest) => canary_samples(call, &newest.id).await?,
         None => Vec::new(),
     };
-    let windows = deployments.clusters.find(target).map(|target| target.policies.windows);
-    let opening = window::at_written(&windows.unwrap_or_default(), deployments.clock.now());
+    let (opening, closed_clusters) = read_opening(deployments, target);
+    let acts = offers::acts_on_app(call, instance).await;
     let story = AppStory {
         instance: instance.clone(),
+        clusters,
         now,
         history,
         pods: live_state(call, instance).await,
         canary,
         recent,
         comparison,
-        // The configuration refuses windows that cannot be read.
-        opening: opening.unwrap_or(Opening::Open),
+        opening,
+        closed_clusters,
         places: CodeHostLinks::from(deployments),
         live: (!is_paused(pairs)).then(|| live(&format!("/live/apps/{instance}"), pairs)),
-        acts: offers::acts_on_app(call, instance).await,
+        acts,
         created,
         notices: deployments.notices(Some(target)),
     };
     app::page(story).map(RenderedPage::new).map_err(fault)
+}
+
+/// Finds whether a target takes deployments now, and the clusters of a fleet that take none: the fleet takes some while
+/// all of them do.
+fn read_opening(deployments: &Deployments, target: &TargetName) -> (Opening, Vec<TargetName>) {
+    let clusters = deployments.clusters_of(target);
+    let clusters = clusters.iter().filter_map(|cluster| deployments.clusters.find(cluster));
+    let clusters: Vec<Target> = clusters.collect();
+    let now = deployments.clock.now();
+    let windows: Vec<&[Window]> =
+        clusters.iter().map(|cluster| &*cluster.policies.windows).collect();
+    // The configuration refuses windows that cannot be read.
+    let opening = window::of_all_written(&windows, now).unwrap_or(Opening::Open);
+    if opening == Opening::Open || !deployments.fleets.is_fleet(target) {
+        return (opening, Vec::new());
+    }
+    let is_closed = |cluster: &&Target| {
+        let opening = window::at_written(&cluster.policies.windows, now);
+        opening.is_ok_and(|opening| opening != Opening::Open)
+    };
+    let closed = clusters.iter().filter(is_closed).map(|cluster| cluster.name.clone()).collect();
+    (opening, closed)
 }
 
 /// Renders the list of rollouts.

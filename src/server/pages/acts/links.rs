@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use crate::model::app_instance::AppInstance;
 use crate::support::percent::encode_segment;
 
 /// The acts that a page offers. In a template: `{{ acts|safe }}`.
@@ -18,6 +19,13 @@ pub(crate) struct ActLinks {
 pub(super) struct ActLink {
     path: String,
     text: &'static str,
+}
+
+/// Returns the path of an app, which is the same for pages and for the API; those of its acts begin with it.
+pub(crate) fn app_path(AppInstance { target, app }: &AppInstance) -> String {
+    let parts = [target.as_str(), app.namespace.as_str(), app.slug.as_str()];
+    let [target, namespace, slug] = parts.map(encode_segment);
+    format!("/apps/{target}/{namespace}/{slug}")
 }
 
 impl ActLinks {
