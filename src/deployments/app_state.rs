@@ -34,7 +34,8 @@ pub struct AppNow {
     pub unread: Option<Deployment>,
     /// The locks that stop the app, oldest first.
     pub locks: Vec<(LockId, Lock)>,
-    /// The hold that stops automation, if there is one.
+    /// The hold that stops automation, if there is one: of the target, or of a cluster or a fleet that it shares a
+    /// cluster with.
     pub hold: Option<Hold>,
     /// The state of the message to the cluster's Argo CD about the newest push.
     pub sync: SyncNotice,
@@ -84,6 +85,7 @@ impl Deployments {
         let owner = state.as_ref().and_then(|state| state.owner.clone());
         let owner = owner.or_else(|| contact.map(|contact| contact.owner.clone()));
         let locks = self.store.locks(self.clock.now()).await.map_err(BackendError::new)?;
+        let overlapping = self.fleets.overlapping(&instance.target);
         let live = history.revisions.into_iter().find(|entry| entry.live);
         let newest_push = self.newest(Filter::pushed(&instance.target, &instance.app)).await?;
         Ok(Some(AppNow {
@@ -98,7 +100,7 @@ impl Deployments {
             live,
             unread: Box::pin(self.find_unread(instance, repository.as_ref())).await?,
             under_way: self.under_way(instance, repository).await?,
-            locks: apps::stopping_locks(locks, instance, owner.as_deref()),
+            locks: apps::stopping_locks(locks, (&overlapping, &instance.app), owner.as_deref()),
             state,
             last,
         }))

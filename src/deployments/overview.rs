@@ -10,7 +10,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::deployments::Deployments;
-use crate::deployments::apps::stops;
+use crate::deployments::apps::TargetStops;
 use crate::lookups::FactUnavailable;
 use crate::model::app_instance::{AppInstance, AppListing, InstanceState, UnreadableRepositories};
 use crate::model::deployment::{Deployment, State};
@@ -155,9 +155,10 @@ impl Deployments {
         });
         let releases = store.packed_releases(&lives.collect::<Vec<_>>()).await?;
         let locks = store.locks(self.clock.now()).await?;
-        let holds = store.holds(target).await?.into_iter();
-        let holds: BTreeSet<AppInstance> =
-            holds.map(|hold| AppInstance { target: hold.target, app: hold.app }).collect();
+        let holds = store.holds_that_concern(target).await?;
+        let targets: BTreeSet<TargetName> =
+            states.keys().map(|instance| instance.target.clone()).collect();
+        let stops = TargetStops::of_each(targets, &self.fleets, &locks, &holds);
         let entry = |(instance, state): (AppInstance, Option<InstanceState>)| {
             let newest = newest.remove(&instance);
             let unpushed = unpushed.remove(&instance).filter(|_| state.is_none());
@@ -171,11 +172,11 @@ impl Deployments {
                 let (tag, at) = newest.or_else(|| releases.get(&id).cloned()).unzip();
                 LiveTag { at: at.or_else(|| id.time()), tag, id }
             });
+            let stops = stops.get(&instance.target);
             OverviewEntry {
-                is_locked: locks
-                    .iter()
-                    .any(|(_, lock)| stops(&lock.scope, &instance, owner.as_deref())),
-                is_held: holds.contains(&instance),
+                is_locked: stops
+                    .is_some_and(|stops| stops.is_locked(&instance.app, owner.as_deref())),
+                is_held: stops.is_some_and(|stops| stops.is_held(&instance.app)),
                 progress: under_way.find(&instance).map(str::to_owned),
                 is_fleet: self.fleets.is_fleet(&instance.target),
                 place: instance.into(),

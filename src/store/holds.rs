@@ -77,12 +77,28 @@ impl Store {
 
     /// Returns all holds, or those on a target: the oldest first, at most a thousand.
     pub async fn holds(&self, target: Option<&TargetName>) -> Result<Vec<Hold>, StoreError> {
-        let condition = if target.is_some() { "AND target = $1" } else { "" };
+        self.list_holds(target.map(std::slice::from_ref)).await
+    }
+
+    /// Returns all holds, or those that concern the apps of a target: also those of the clusters and fleets that it
+    /// shares a cluster with. The oldest first, at most a thousand.
+    pub async fn holds_that_concern(
+        &self,
+        target: Option<&TargetName>,
+    ) -> Result<Vec<Hold>, StoreError> {
+        let targets = target.map(|target| self.fleets.overlapping(target));
+        self.list_holds(targets.as_deref()).await
+    }
+
+    async fn list_holds(&self, targets: Option<&[TargetName]>) -> Result<Vec<Hold>, StoreError> {
+        let condition = targets.map_or_else(String::new, |targets| {
+            format!("AND target IN ({})", placeholders(1, targets.len()))
+        });
         let sql = format!(
             "SELECT * FROM holds WHERE ended_at IS NULL {condition} ORDER BY since, id LIMIT 1000"
         );
-        let target: Vec<&TargetName> = target.into_iter().collect();
-        let rows = query_of(sql, target).fetch_all(&self.pool, "listing holds").await?;
+        let targets: Vec<&TargetName> = targets.into_iter().flatten().collect();
+        let rows = query_of(sql, targets).fetch_all(&self.pool, "listing holds").await?;
         rows.iter().map(read_hold).collect()
     }
 }

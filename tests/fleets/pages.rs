@@ -1,6 +1,9 @@
-//! The pages of a fleet and of its clusters.
+//! The pages of a fleet and of its clusters, and what the API says beside them.
 
-use crate::fleets::world::{CLUSTERS, cluster, configuration, on_both};
+use serde_json::{Value as Json, json};
+use the_deployer::model::deployment::State;
+
+use crate::fleets::world::{CLUSTERS, Prod, cluster, configuration, on_both};
 
 /// Each part stands in the text, after the one before it.
 fn follow(text: &str, parts: &[&str]) {
@@ -13,6 +16,18 @@ fn follow(text: &str, parts: &[&str]) {
 
 fn app_page(target: &str) -> String {
     format!("/apps/{target}/devx/shop")
+}
+
+/// The targets on which the API lists the app in a state.
+async fn listed(prod: &Prod, query: &str) -> Vec<String> {
+    let list = prod.reads(&format!("/apps?{query}")).await;
+    let target = |app: &Json| app["target"].as_str().unwrap().to_owned();
+    list["apps"].as_array().unwrap().iter().map(target).collect()
+}
+
+/// The words of the grid beside the app's cells that are live.
+async fn count_in_grid(prod: &Prod, flag: &str) -> usize {
+    prod.page("/").await.matches(&format!("<i>{flag}</i>")).count()
 }
 
 #[tokio::test]
@@ -92,6 +107,97 @@ async fn the_page_of_a_fleets_deployment_leads_to_its_part_on_each_cluster_and_b
         let part = prod.page(&format!("/deployments/{}", parts[1].id)).await;
         let whole = format!("<a class=\"mono\" href=\"/deployments/{0}\">{0}</a>", deployment.id);
         follow(&part, &["devx/shop on eu-2</a>", "<dt>Fleet</dt><dd>a part of ", &whole]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lock_is_shown_wherever_it_stops_deployments() {
+    on_both(async |prod| {
+        prod.runs("beside", "v1").await;
+        prod.runs("prod", "v1").await;
+        let on_fleet = json!({"target": "prod"});
+        let app_on_fleet = json!({"target": "prod", "app": "devx/shop"});
+        let all = vec!["eu-1", "eu-2", "us-1"];
+        for (scope, locked) in [
+            (on_fleet, all.clone()),
+            (app_on_fleet, all),
+            (json!({"target": "eu-2"}), vec!["eu-2"]),
+            (json!({"target": "eu-2", "app": "devx/shop"}), vec!["eu-2"]),
+        ] {
+            let body = json!({"scope": scope, "reason": "an incident"});
+            let (status, lock) = prod.asks("/locks", body).await;
+            assert_eq!(status, 201, "{lock}");
+            let remove = format!("/locks/{}/remove", lock["id"].as_str().unwrap());
+            assert_eq!(listed(prod, "state=locked").await, locked, "{scope}");
+            assert_eq!(listed(prod, "state=locked&target=eu-2").await, ["eu-2"], "{scope}");
+            assert_eq!(count_in_grid(prod, "locked").await, locked.len(), "{scope}");
+            for target in locked.iter().chain(&["prod"]) {
+                let page = prod.page(&app_page(target)).await;
+                follow(&page, &["In the way of a deployment", "<b>Locked</b>", "an incident"]);
+                let is_of_app = scope["app"].is_string();
+                assert_eq!(page.contains(&remove), is_of_app, "{target}, {scope}: {page}");
+                let app = prod.reads(&app_page(target)).await;
+                assert_eq!(app["locks"][0]["id"], lock["id"], "{target}, {scope}: {app}");
+            }
+            let page = prod.page(&app_page("beside")).await;
+            assert!(!page.contains("Locked"), "{scope}: {page}");
+            prod.confirms(&remove, "it is over").await;
+        }
+        // The fleet itself has a cell where its newest deployment has failed.
+        let body = json!({"scope": {"target": "eu-2"}, "reason": "an incident"});
+        let (_, lock) = prod.asks("/locks", body).await;
+        assert_eq!(prod.deploys("prod", "v2").await.state, State::Failed);
+        assert_eq!(count_in_grid(prod, "locked").await, 2, "of eu-2, and of the fleet");
+        let remove = format!("/locks/{}/remove", lock["id"].as_str().unwrap());
+        prod.confirms(&remove, "it is over").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_hold_of_a_fleets_rollback_is_shown_on_its_clusters_and_released_on_the_fleet() {
+    on_both(async |prod| {
+        prod.runs("prod", "v1").await;
+        prod.runs("prod", "v2").await;
+        prod.rolls_back(None).await;
+        assert_eq!(listed(prod, "state=held").await, CLUSTERS);
+        assert_eq!(listed(prod, "state=held&target=us-1").await, ["us-1"]);
+        assert_eq!(count_in_grid(prod, "held").await, 3);
+        let page = prod.page(&app_page("eu-1")).await;
+        let release = "<a href=\"/apps/prod/devx/shop/release\">Release</a>";
+        follow(&page, &[release, "<b>Held</b>", "holds automation off prod since "]);
+        assert!(!page.contains("devx/shop/hold\""), "{page}");
+        // The cluster has no hold of its own that could be released.
+        let page = prod.page(&format!("{}/release", app_page("eu-1"))).await;
+        let sentence = "has held it on prod since ";
+        follow(&page, &["href=\"/apps/prod/devx/shop\"", sentence, "It is released there."]);
+        assert!(!page.contains("<form"), "{page}");
+        let body = json!({"reason": "it is over"});
+        let (status, refused) = prod.asks(&format!("{}/release", app_page("eu-1")), body).await;
+        let sentence = "devx/shop is not held on eu-1 itself: release the hold on prod";
+        assert_eq!((status, &refused["detail"]), (404, &json!(sentence)));
+        let page = prod.page(&format!("{}/hold", app_page("eu-1"))).await;
+        assert!(page.contains("It is held already, by the hold of prod, "), "{page}");
+        prod.confirms(&format!("{}/hold", app_page("eu-1")), "we look at it").await;
+        let page = prod.page(&format!("{}/release", app_page("eu-1"))).await;
+        assert!(page.contains("has held it on eu-1 since "), "its own now: {page}");
+        prod.confirms(&format!("{}/release", app_page("eu-1")), "it is over").await;
+        prod.confirms("/apps/prod/devx/shop/release", "it is over").await;
+        assert_eq!(
+            (listed(prod, "state=held").await.len(), count_in_grid(prod, "held").await),
+            (0, 0)
+        );
+        let page = prod.page(&app_page("eu-1")).await;
+        follow(&page, &["<a href=\"/apps/eu-1/devx/shop/hold\">Hold</a>"]);
+        // In reverse: the fleet is held by a cluster.
+        prod.confirms(&format!("{}/hold", app_page("eu-1")), "we look at it").await;
+        let page = prod.page(&app_page("prod")).await;
+        follow(
+            &page,
+            &["/apps/eu-1/devx/shop/release\">Release", "holds automation off eu-1 since "],
+        );
+        assert_eq!(listed(prod, "state=held").await, ["eu-1"], "and no other cluster is");
     })
     .await;
 }

@@ -177,6 +177,23 @@ impl Prod {
         answer.text().await.unwrap()
     }
 
+    /// A person confirms an act on its page.
+    pub(super) async fn confirms(&self, path: &str, reason: &str) {
+        let page = self.page(path).await;
+        let field = |name: &str| {
+            let begin = format!("name=\"{name}\" value=\"");
+            let (_, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("no form in {page}"));
+            rest.split_once('"').unwrap().0.to_owned()
+        };
+        let (token, key) = (field("form_token"), field("form_key"));
+        let url = self.deployer.url();
+        let form = client().post(format!("{url}{path}")).header("origin", url);
+        let form = form.header("content-type", "application/x-www-form-urlencoded");
+        let body = format!("form_token={token}&form_key={key}&reason={}", reason.replace(' ', "+"));
+        let answer = form.body(body).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path} leads to its result");
+    }
+
     /// A person rolls the fleet back, to a deployment or to the one before; the record.
     pub(super) async fn rolls_back(&self, to: Option<&Deployment>) -> Deployment {
         self.deployer.clock.advance(Duration::from_secs(1));

@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 
 use super::pages::{browse, edited, follow, page, with_receiver};
 use super::reading::asking_for;
-use super::shop::{FOLDER, TARGET, ask_as, asks, asks_with, deploys, deploys_with, recovers};
+use super::shop::{
+    FOLDER, TARGET, ask_as, asks, asks_with, deploys, deploys_with, recovers, tokens,
+};
+use super::sign_in::{open, signs_in};
 use super::world::{get, post};
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
@@ -293,6 +296,41 @@ async fn insights_are_drawn_with_a_table_beneath() {
     assert_eq!(text.matches("<svg class=\"plot\"").count(), 6, "five intervals, and the ends");
     let wrong = browse(&deployer, "/insights?window=91d", None).await;
     assert!(page(&wrong, 400).contains("is longer than 90d"));
+    deployer.settled().await;
+}
+
+/// What stops an app on a cluster may be of a fleet, and ends there.
+#[tokio::test]
+async fn whoever_may_not_act_on_the_fleet_is_not_offered_to_end_its_lock_and_its_hold() {
+    let mut deployer = Deployer::prepared().await;
+    let clusters = format!(
+        "clusters:\n- {{name: {TARGET}, environment: development, domain: example.com}}\n\
+         fleets:\n- {{name: prod, clusters: {{names: [{TARGET}]}}}}\n"
+    );
+    deployer.configure(|config| format!("{config}{clusters}"));
+    let of_cluster = format!("scope: deploy, targets: [{TARGET}]");
+    tokens(&mut deployer, &[("everywhere", "scope: deploy"), ("cluster", &of_cluster)]);
+    deployer.starts().await;
+    let text = waml("shop").replace("  prod-cluster-1:\n", "  prod:\n  prod-cluster-1:\n");
+    deployer.github.repository("example/shop").commit(&text);
+    deployer.github.repository("example/shop").deploys("prod", "v1").await;
+    deployer.settle().await;
+    let why = json!({"reason": "an incident"});
+    let held = ask_as(&deployer, "everywhere", "/api/v1/apps/prod/devx/shop/hold", &why).await;
+    assert_eq!(held.status, 200, "{held:?}");
+    let lock = json!({"scope": {"target": "prod", "app": "devx/shop"}, "reason": "an incident"});
+    let lock = ask_as(&deployer, "everywhere", "/api/v1/locks", &lock).await.json();
+    let remove = format!("<a href=\"/locks/{}/remove\">Unlock</a>", lock["id"].as_str().unwrap());
+    let release = "<a href=\"/apps/prod/devx/shop/release\">Release</a>";
+    for (token, is_offered) in [("everywhere", true), ("cluster", false)] {
+        let cookie = signs_in(&deployer, token).await;
+        let shown = open(&deployer, SHOP, &cookie).await;
+        follow(page(&shown, 200), &["Roll back</a>", "<b>Locked</b>", "<b>Held</b>"]);
+        for offer in [&*remove, release] {
+            assert_eq!(shown.text.contains(offer), is_offered, "{token}, {offer}: {}", shown.text);
+        }
+    }
+    deployer.settle().await;
     deployer.settled().await;
 }
 

@@ -148,7 +148,7 @@ pub(super) async fn app(
         None => Vec::new(),
     };
     let (opening, closed_clusters) = read_opening(deployments, target);
-    let acts = offers::acts_on_app(call, instance).await;
+    let acts = offers::acts_on_app(call, instance, &now).await;
     let story = AppStory {
         instance: instance.clone(),
         clusters,

@@ -81,11 +81,17 @@ pub(super) async fn release(
     let rollback = rollback.map_err(|error| bad(format!("rollback: {error}")))?;
     let reason = reason(&why).map_err(unprocessable)?;
     let AppInstance { target, app } = &instance;
-    let nothing = format!("{app} is not held on {target}");
     let reply = call.reply::<_, HoldAnswer, 200>();
     let release = (rollback.as_ref(), reason);
     let hold = call.deployments().release_hold(&instance, release, call.by(), &reply).await?;
-    Ok(Json(hold.ok_or_else(|| Problem::new(ProblemKind::NotFound, nothing))?.into()))
+    if let Some(hold) = hold {
+        return Ok(Json(hold.into()));
+    }
+    // The hold that stops it may be of a fleet that has the cluster, or of a cluster of the fleet.
+    let other = call.deployments().store.hold(target, app).await.unwrap_or_default();
+    let place = other.map(|hold| format!(" itself: release the hold on {}", hold.target));
+    let detail = format!("{app} is not held on {target}{}", place.unwrap_or_default());
+    Err(Problem::new(ProblemKind::NotFound, detail))
 }
 
 /// Lists all holds, or those of a target.

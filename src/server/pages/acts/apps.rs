@@ -10,7 +10,7 @@ use crate::api::builds::{BuildPage, BuildSummary};
 use crate::api::deployments::DeployAnswer;
 use crate::api::plans::{PlanAnswer, PlanOutcome};
 use crate::api::revisions::{RevisionList, RevisionSummary};
-use crate::api::rollbacks::{HoldAnswer, RollbackAnswer, RollbackVersion};
+use crate::api::rollbacks::{HoldAnswer, HoldList, HoldSummary, RollbackAnswer, RollbackVersion};
 use crate::deployments::CodeHost;
 use crate::model::app_instance::AppInstance;
 use crate::model::github_deployment::RequiredChecks;
@@ -22,6 +22,7 @@ use crate::server::pages::acts::confirmation::{
     ActConfirmation, ActField, Choice, ChoiceField, ChoiceOption, SelectField, TextField,
 };
 use crate::server::pages::acts::form::ActForm;
+use crate::server::pages::acts::links::app_path;
 use crate::server::problem::Problem;
 use crate::store::Filter;
 use crate::support::percent::encode_segment;
@@ -59,10 +60,10 @@ pub(super) async fn roll_back(
     };
     let body = rollback_body(to, form.reason(), allowed, false);
     let answer: Result<RollbackAnswer, ApiRefusal> =
-        call.api.post(&format!("{}/rollback", path(&instance)), &body, form.key()).await;
+        call.api.post(&format!("{}/rollback", app_path(&instance)), &body, form.key()).await;
     let outcome = answer.map(|answer| match answer.deployment {
         Some(deployment) => format!("/deployments/{}", deployment.id),
-        None => path(&instance),
+        None => app_path(&instance),
     });
     call.end(outcome, rollback_page(&call, &instance, to, allowed), &form).await
 }
@@ -85,7 +86,7 @@ async fn rollback_page(
     to: Option<&str>,
     allowed: Allowed,
 ) -> Result<ActConfirmation, ApiRefusal> {
-    let base = path(instance);
+    let base = app_path(instance);
     let history: RevisionList = call.api.get(&format!("{base}/revisions")).await?;
     // Everything is allowed to a dry run, so that it says what would be lost.
     let everything = Allowed { data: true, fewer_pods: true };
@@ -198,7 +199,7 @@ pub(super) async fn hold(
 }
 
 async fn hold_page(call: &ActCall, instance: &AppInstance) -> Result<ActConfirmation, ApiRefusal> {
-    let app: AppDetail = call.api.get(&path(instance)).await?;
+    let app: AppDetail = call.api.get(&app_path(instance)).await?;
     let mut page = ActConfirmation {
         heading: format!("Hold {}", subject(instance)),
         consequences: vec![
@@ -211,7 +212,12 @@ async fn hold_page(call: &ActCall, instance: &AppInstance) -> Result<ActConfirma
         ..ActConfirmation::default()
     };
     if let Some(hold) = app.hold {
-        page.warnings.push(format!("It is held already, by {}: {}", hold.by, hold.reason));
+        let place = if hold.target == app.target {
+            String::new()
+        } else {
+            format!("by the hold of {}, ", hold.target)
+        };
+        page.warnings.push(format!("It is held already, {place}by {}: {}", hold.by, hold.reason));
     }
     Ok(page)
 }
@@ -240,28 +246,45 @@ async fn release_page(
     call: &ActCall,
     instance: &AppInstance,
 ) -> Result<ActConfirmation, ApiRefusal> {
-    let app: AppDetail = call.api.get(&path(instance)).await?;
+    let app: AppDetail = call.api.get(&app_path(instance)).await?;
     let mut page = ActConfirmation {
         heading: format!("Release {}", subject(instance)),
         back: back(instance),
         ..ActConfirmation::default()
     };
-    let Some(hold) = app.hold else {
-        page.consequences.push("Nothing holds it.".to_owned());
+    let HoldList { holds } = call
+        .api
+        .get(&format!("/holds?target={}", encode_segment(instance.target.as_str())))
+        .await?;
+    let own = holds.into_iter().find(|hold| hold.app == instance.app.to_string());
+    let other = app.hold.filter(|hold| hold.target != app.target);
+    let Some(hold) = own else {
+        match other {
+            Some(hold) => {
+                page.consequences.push(format!("{} It is released there.", describe_hold(&hold)));
+                let place = AppInstance::parse(&format!("{}/{}", hold.target, hold.app));
+                page.back = place.as_ref().map_or(page.back, back);
+            }
+            None => page.consequences.push("Nothing holds it.".to_owned()),
+        }
         return Ok(page);
     };
-    page.consequences = vec![
-        format!(
-            "{} has held it since {}: {}",
-            hold.by,
-            hold.since.strftime("%Y-%m-%d %H:%M UTC"),
-            hold.reason
-        ),
-        "Programs can deploy it again at once.".to_owned(),
-    ];
+    page.consequences.push(describe_hold(&hold));
+    // A fleet shares clusters with others: the hold of each of them stops programs.
+    page.consequences.push(match &other {
+        Some(other) => format!("Another hold stays: {}", describe_hold(other)),
+        None => "Programs can deploy it again at once.".to_owned(),
+    });
     page.fields = vec![ActField::reason()];
     page.button = Some("Release");
     Ok(page)
+}
+
+/// Writes who holds an app where, since when and why.
+fn describe_hold(HoldSummary { target, by, reason, since, .. }: &HoldSummary) -> String {
+    let since = since.strftime("%Y-%m-%d %H:%M UTC");
+    let stop = if reason.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{by} has held it on {target} since {since}: {reason}{stop}")
 }
 
 async fn send_hold(
@@ -270,7 +293,7 @@ async fn send_hold(
     act: &str,
     form: &ActForm,
 ) -> Result<String, ApiRefusal> {
-    let base = path(instance);
+    let base = app_path(instance);
     let body = json!({"reason": form.reason()});
     let answer: Result<HoldAnswer, ApiRefusal> =
         call.api.post(&format!("{base}/{act}"), &body, form.key()).await;
@@ -344,7 +367,7 @@ async fn send_deploy(
     choice: DeployChoice<'_>,
 ) -> Result<String, ApiRefusal> {
     let checks = choice.required_checks().map_err(unprocessable)?;
-    let app: AppDetail = call.api.get(&path(instance)).await?;
+    let app: AppDetail = call.api.get(&app_path(instance)).await?;
     let body = json!({
         "repository": app.repository, "app_name": app_name(&app), "ref": choice.git_ref.unwrap_or_default(),
         "tag": choice.tag.unwrap_or_default(), "target": instance.target.as_str(),
@@ -358,7 +381,7 @@ async fn send_deploy(
     };
     Ok(match id {
         Some(id) => format!("/deployments/{id}"),
-        None => format!("{}?created={forge_id}", path(instance)),
+        None => format!("{}?created={forge_id}", app_path(instance)),
     })
 }
 
@@ -395,7 +418,7 @@ async fn deploy_page(
 ) -> Result<ActConfirmation, ApiRefusal> {
     let DeployChoice { tag, git_ref, .. } = choice;
     let is_at_github = call.request.deployments().code_host != CodeHost::Local;
-    let app: AppDetail = call.api.get(&path(instance)).await?;
+    let app: AppDetail = call.api.get(&app_path(instance)).await?;
     let builds = format!(
         "/builds?app={}&target={}",
         encode_segment(&instance.app.to_string()),
@@ -562,16 +585,8 @@ fn build_choice(builds: &[BuildSummary], tag: Option<&str>, git_ref: Option<&str
     }
 }
 
-/// Returns the path of an app, which is the same for pages and for the API.
-fn path(instance: &AppInstance) -> String {
-    let AppInstance { target, app } = instance;
-    let parts = [target.as_str(), app.namespace.as_str(), app.slug.as_str()];
-    let [target, namespace, slug] = parts.map(encode_segment);
-    format!("/apps/{target}/{namespace}/{slug}")
-}
-
 fn back(instance: &AppInstance) -> (String, String) {
-    (path(instance), subject(instance))
+    (app_path(instance), subject(instance))
 }
 
 fn subject(AppInstance { target, app }: &AppInstance) -> String {

@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 
 use crate::deployments::CodeHost;
+use crate::deployments::app_state::AppNow;
 use crate::deployments::rollouts::RolloutView;
 use crate::model::app_instance::AppInstance;
 use crate::model::callers::Scope;
 use crate::model::deployment::Deployment;
 use crate::model::id::{LockId, TargetName};
-use crate::model::lock::{Lock, LockFilter, LockScope};
+use crate::model::lock::{Lock, LockScope};
+use crate::model::rollback::Hold;
 use crate::rollout::plan::{Gate, RolloutStep};
 use crate::server::auth::{Caller, Resource};
 use crate::server::call::AuthenticatedRequest;
-use crate::server::pages::acts::links::{ActLink, ActLinks};
+use crate::server::pages::acts::links::{ActLink, ActLinks, app_path};
 use crate::server::pages::acts::rollouts::RolloutActWord;
 use crate::server::routes::locks::required_right;
 use crate::server::routes::rollouts::possible_acts;
@@ -22,34 +24,45 @@ use crate::support::percent::encode_segment;
 /// The most locks that are judged for a page: each may take a question to GitHub.
 const MAX_REMOVABLE: usize = 100;
 
-/// Returns the acts on an app of a target.
-pub(crate) async fn acts_on_app(call: &AuthenticatedRequest, instance: &AppInstance) -> ActLinks {
+/// Returns the acts on an app of a target. What stops it may be of a fleet that has the cluster, or of a cluster of the
+/// fleet: it ends where it was placed, for readers who may act there.
+pub(crate) async fn acts_on_app(
+    call: &AuthenticatedRequest,
+    instance: &AppInstance,
+    now: &AppNow,
+) -> ActLinks {
     let AppInstance { target, app } = instance;
-    let [target_part, namespace, slug, name] =
-        [target.as_str(), app.namespace.as_str(), app.slug.as_str(), &app.to_string()]
-            .map(encode_segment);
-    let path = format!("/apps/{target_part}/{namespace}/{slug}");
+    let path = app_path(instance);
     let Some(actor) = call.actor() else { return ActLinks::after_sign_in(&path) };
     if !may_deploy(call, actor, &instance.into()).await {
         return ActLinks::default();
     }
     let on_app = |act: &str, text: &'static str| ActLink::new(format!("{path}/{act}"), text);
-    let holds = call.deployments().holds(Some(target)).await.unwrap_or_default();
-    let is_held = holds.iter().any(|hold| hold.app == *app);
-    let mut links = vec![
-        on_app("rollback", "Roll back"),
-        if is_held { on_app("release", "Release") } else { on_app("hold", "Hold") },
-    ];
+    let may_act_on = async |other: &TargetName| {
+        let resource = || Resource::App(other.clone(), app.clone());
+        other == target || may_deploy(call, actor, &resource()).await
+    };
+    let mut links = vec![on_app("rollback", "Roll back")];
+    match &now.hold {
+        None => links.push(on_app("hold", "Hold")),
+        Some(Hold { target: held, .. }) if may_act_on(held).await => {
+            let held = AppInstance { target: held.clone(), app: app.clone() };
+            links.push(ActLink::new(format!("{}/release", app_path(&held)), "Release"));
+        }
+        Some(_) => {}
+    }
     // With GitHub, people create deployments there, with a token of their own; others see what would change.
     let may_create =
         call.deployments().code_host == CodeHost::Local || actor.github_token().is_some();
     links.insert(0, on_app("deploy", if may_create { "Deploy" } else { "Plan" }));
-    let filter = LockFilter { target: Some(target.clone()), owner: None, app: Some(app.clone()) };
-    let locks = call.deployments().ledger.locks(&filter).await.unwrap_or_default();
-    let own = locks.iter().filter(
-        |(_, lock)| matches!(&lock.scope, LockScope::App(on, of) if on == target && of == app),
-    );
-    links.extend(own.map(|(id, _)| ActLink::new(format!("/locks/{id}/remove"), "Unlock")));
+    for (id, lock) in &now.locks {
+        if let LockScope::App(locked, _) = &lock.scope
+            && may_act_on(locked).await
+        {
+            links.push(ActLink::new(format!("/locks/{id}/remove"), "Unlock"));
+        }
+    }
+    let [target_part, name] = [target.as_str(), &app.to_string()].map(encode_segment);
     links.push(ActLink::new(format!("/locks/new?target={target_part}&app={name}"), "Lock"));
     ActLinks { links, sign_in: None }
 }
