@@ -83,7 +83,13 @@ async fn a_person_rolls_back_holds_and_releases_with_and_without_scripts() {
     // The rollback holds automation.
     page.open(&url, SHOP).await;
     page.press("Release").await;
-    confirms(&page, &["ada has held it since", "checkout fails"], "over", "Release").await;
+    confirms(
+        &page,
+        &["ada has held it on prod-cluster-1 since", "checkout fails"],
+        "over",
+        "Release",
+    )
+    .await;
     assert_act(&deployer, "release", "ada", "over").await;
     page.open(&url, &format!("{SHOP}/hold")).await;
     confirms(&page, &["Deployments of programs are refused"], "the sale", "Hold").await;

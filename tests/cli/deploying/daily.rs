@@ -225,7 +225,7 @@ async fn a_port_that_no_file_names_is_asked_for() {
         match has {
             Some(part) => assert!(file.as_ref().is_some_and(|it| it.contains(part)), "{file:?}"),
             None => {
-                assert!(file.is_none() && shown.contains("`web`: a port is a number"), "{shown}")
+                assert!(file.is_none() && shown.contains("`web`: a port is a number"), "{shown}");
             }
         }
     }
