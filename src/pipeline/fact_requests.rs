@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use crate::model::facts::{FactRequests, SecretQuestion};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::target::{Clusters, Target};
-use crate::pipeline::validate;
-use crate::pipeline::{Input, default, merge};
+use crate::pipeline::default::Complete;
+use crate::pipeline::{Input, default, merge, processes, validate};
 use crate::templates::set::TemplateSet;
 use crate::templates::view;
 use crate::templates::view::ingress;
 use crate::waml::Waml;
-use crate::waml::node::Path;
+use crate::waml::node::{Node, Path};
 use crate::waml::section::Section;
+use crate::waml::section_processes::WEB;
 
 /// Collects what to ask for one plan; `None` where so much of it is broken that it is refused
 /// whatever the answers are: no such target, template or image, or no section that can be read.
@@ -45,9 +46,40 @@ pub fn collect_questions(input: &Input, clusters: &Clusters) -> Option<FactReque
 /// Reads the settings of a target with the template's defaults, as far as they can be read: for who needs only a part of
 /// them, such as the names of secrets.
 pub fn read_section(waml: &Waml, target: &TargetName, templates: &TemplateSet) -> Option<Section> {
+    read_tree(complete_settings(waml, target, templates)?.tree)
+}
+
+/// Reads the settings of each process of a target with its name, in the same way: `web`, which is the app itself, then the
+/// others.
+pub fn read_processes(
+    waml: &Waml,
+    target: &TargetName,
+    templates: &TemplateSet,
+) -> Option<Vec<(String, Section)>> {
+    let Complete { tree, processes: layers, .. } = complete_settings(waml, target, templates)?;
+    let slug = waml.app.slug.as_str();
+    let web = processes::with_web(&tree, &layers, slug).unwrap_or_else(|| tree.clone());
+    let mut sections = vec![(WEB.to_owned(), read_tree(web)?)];
+    for layer in layers.iter().filter(|layer| layer.name != WEB) {
+        let settings = processes::settings_of(&tree, layer, slug);
+        sections.push((layer.name.clone(), read_tree(settings)?));
+    }
+    Some(sections)
+}
+
+fn complete_settings<'a>(
+    waml: &'a Waml,
+    target: &TargetName,
+    templates: &TemplateSet,
+) -> Option<Complete<'a>> {
     let merged = merge::layers(waml, target).ok()?;
     let template = merged.choose_template(templates).ok()?;
-    let mut tree = default::fill(merged, &template.defaults).tree;
+    let mut complete = default::fill(merged, &template.defaults);
+    complete.tree.drop_broken_elements();
+    Some(complete)
+}
+
+fn read_tree(mut tree: Node) -> Option<Section> {
     tree.drop_broken_elements();
     Section::reader().read(&mut tree, &Path::root(), &mut Vec::new())
 }
@@ -131,6 +163,27 @@ mod tests {
         assert_eq!(questions.hosts, ["a.b"]);
         assert_eq!(questions.secrets.keys().collect::<Vec<_>>(), ["ok"]);
         assert!(questions.secrets["ok"].keys.is_empty());
+    }
+
+    #[test]
+    fn each_process_has_the_apps_settings_with_its_own_over_them() {
+        let text = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndeploy:\n  t:\n    args: [all]\n    env: [{name: A, value: '1'}, {name: B, value: '2'}]\n    processes: {worker: {args: [work]}, web: {env: [{name: B, value: '3'}]}}\n";
+        let waml = Waml::parse(".weave.yaml", text.as_bytes()).unwrap();
+        let templates = TemplateSet::compile(&crate::templates::sources::built_in()).unwrap();
+        let all = read_processes(&waml, &TargetName::parse("t").unwrap(), &templates).unwrap();
+        let shown: Vec<String> = all
+            .iter()
+            .map(|(name, section)| {
+                let values: Vec<_> =
+                    section.env.iter().flatten().filter_map(|one| one.value.as_deref()).collect();
+                format!(
+                    "{name} {:?} {}",
+                    section.args.as_deref().unwrap_or_default(),
+                    values.concat()
+                )
+            })
+            .collect();
+        assert_eq!(shown, [r#"web ["all"] 13"#, r#"worker ["work"] 12"#]);
     }
 
     #[test]

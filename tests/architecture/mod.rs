@@ -235,6 +235,7 @@ const PURE: &[&str] = &[
     "cli/bart/run/container",
     "cli/bart/run/env_file",
     "cli/bart/run/plan",
+    "cli/bart/run/sidecar_plan",
     "cli/bart/status/view",
     "cli/operator/setup/action",
     "cli/operator/setup/cluster_answer",

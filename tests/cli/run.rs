@@ -32,15 +32,40 @@ fn developer(more: &str) -> Developer {
     Developer::of("https://github.example.com/example/shop", &app(more))
 }
 
+/// Records what it is given. The app goes on until a call has the text of `WAIT_FOR`, if there is one, and ends with 5.
+const DOCKER: &str = r#"#!/bin/sh
+home=$(dirname "$0")
+if [ "$1" = container ]; then echo "${RUNNING:-true}"; exit 0; fi
+echo "$@" >>"$home/calls"
+last=
+for one in "$@"; do
+  case "$last" in
+  --env-file) stat -c %a "$one" >>"$home/modes"; echo "$one" >>"$home/files"; cat "$one" >>"$home/env";;
+  --env) eval "echo \"$one=\$$one\"" >>"$home/inherited";;
+  --volume) cat "${one%%:*}"/* >>"$home/volumes";;
+  esac
+  last=$one
+done
+case "$*" in
+*"${FAIL:-no such call}"*) exit 125;;
+*--detach*|network*|rm*) exit 0;;
+esac
+tries=0
+while [ -n "$WAIT_FOR" ] && [ $tries -lt 200 ] && ! grep -q -e "$WAIT_FOR" "$home/calls"; do
+  sleep 0.05
+  tries=$((tries + 1))
+done
+exit 5
+"#;
+
 /// A program that is called `docker` and records its arguments, and the env files that it reads.
 struct Docker(tempfile::TempDir);
 
 impl Docker {
     fn new() -> Self {
         let this = Self(folder::temporary());
-        let script = "#!/bin/sh\nhome=$(dirname \"$0\")\necho \"$@\" >>\"$home/calls\"\nlast=\nfor one in \"$@\"; do\n  case \"$last\" in\n  --env-file) stat -c %a \"$one\" >>\"$home/modes\"; echo \"$one\" >>\"$home/files\"; cat \"$one\" >>\"$home/env\";;\n  --env) eval \"echo \\\"$one=\\$$one\\\"\" >>\"$home/inherited\";;\n  --volume) cat \"${one%%:*}\"/* >>\"$home/volumes\";;\n  esac\n  last=$one\ndone\ncase \"$*\" in *--detach*|network*|rm*) exit 0;; esac\nexit 5\n";
         let path = this.0.path().join("docker");
-        std::fs::write(&path, script).unwrap();
+        std::fs::write(&path, DOCKER).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         this
     }
@@ -148,7 +173,7 @@ async fn an_image_gets_values_by_a_private_file_that_is_removed_and_never_by_arg
     assert!(!file.is_empty() && !PathBuf::from(file.trim()).parent().unwrap().exists(), "{file}");
     runs(&developer, &[("PATH", &path)], &[])
         .await
-        .ended(2, &["which image is to be run?", "--tag"]);
+        .ended(2, &["which image is to be run? no service is configured", "--tag"]);
     let nowhere = folder::temporary();
     let nowhere = nowhere.path().to_str().unwrap().to_owned();
     let none = runs(&developer, &[("PATH", &nowhere)], &["--tag", "1.10"]).await;
@@ -209,6 +234,166 @@ async fn dependencies_run_beside_the_app_and_are_removed_at_the_end() {
         "{calls}"
     );
     assert!(docker.read("env").contains("REDIS_URL=redis://redis:6379/0"));
+}
+
+#[tokio::test]
+async fn a_process_runs_with_its_own_settings_over_those_of_the_app() {
+    let more = "    args: [all]\n    processes: {web: {args: [serve], env: [{name: LEVEL, value: debug}]}, worker: {args: [work]}}\n    \
+                ports: [{name: dns, number: 5353, protocol: UDP}]\n";
+    let (developer, docker) = (developer(more), Docker::new());
+    let path = docker.path();
+    let variables = [("PATH", path.as_str())];
+    let web = runs(&developer, &variables, &["--no-secrets", "--tag", "1"]).await;
+    web.ended(5, &["LEVEL (the WAML)", "ports 5353/udp, 8000"]);
+    let calls = docker.read("calls");
+    assert!(calls.trim_end().ends_with("example/shop:1 serve"), "{calls}");
+    assert!(
+        calls.contains("--publish 127.0.0.1:5353:5353/udp --publish 127.0.0.1:8000:8000"),
+        "{calls}"
+    );
+    assert_eq!(docker.read("env"), "LEVEL=debug\nMODE=slow\n");
+    let worker = ["--no-secrets", "--tag", "1", "--process", "worker"];
+    let worker = runs(&developer, &variables, &worker).await;
+    worker.ended(5, &["MODE (the WAML)"]);
+    assert!(!worker.err.contains("LEVEL") && !worker.err.contains("ports"), "{worker:?}");
+    let calls = docker.read("calls");
+    assert!(calls.trim_end().ends_with("example/shop:1 work"), "{calls}");
+    runs(&developer, &[], &["--process", "mailer", "--", "true"])
+        .await
+        .ended(2, &["no process `mailer` on prod-cluster-1", "`web` and `worker`"]);
+}
+
+#[tokio::test]
+async fn what_whole_config_maps_and_secrets_would_set_is_named() {
+    let more = "    configMaps: [{name: flags}, {name: tuning, optional: true}]\n    secrets: [{name: keys}]\n";
+    let developer = developer(more);
+    let said = runs(&developer, &[], &["--no-secrets", "--", "true"]).await;
+    said.ended(
+        0,
+        &[
+            "the ConfigMap flags is not set: it is in the cluster, and each of its keys is a variable\n",
+            "the ConfigMap tuning is not set: it is in the cluster, and each of its keys is a variable; the app starts without it",
+            "the secret keys is not set: each of its keys is a variable, and none was read",
+            "--from-env FILE",
+        ],
+    );
+}
+
+/// A sidecar with an image of its own, and one with the app's.
+const SIDECARS: &str = "    sidecars:
+    - name: proxy
+      image: ghcr.io/acme/proxy:1.2
+      args: [--fast]
+      env: [{name: LEVEL, value: info}, {name: TOKEN, secret: {name: proxy, key: token}}]
+      ports: [{name: dns, number: 5353, protocol: UDP}]
+      mounts: [{name: conf, mountPath: /etc/proxy}]
+    - {name: tail, args: [--tail]}
+";
+
+#[tokio::test]
+async fn sidecars_share_the_network_of_the_apps_container_and_are_removed_with_it() {
+    let (developer, docker) = (developer(SIDECARS), Docker::new());
+    let path = docker.path();
+    std::fs::write(developer.work().join(".env"), format!("KEY=\"a\\n{VALUE}\"\n")).unwrap();
+    let variables = [("PATH", path.as_str()), ("WAIT_FOR", "sidecar-tail")];
+    let said = runs(
+        &developer,
+        &variables,
+        &["--no-secrets", "--with-dependencies", "--tag", "1", "--set", "LEVEL=debug"],
+    )
+    .await;
+    said.ended(
+        5,
+        &[
+            "sidecar proxy: 1 variables\n   LEVEL (the command line)",
+            "/etc/proxy/app.toml (the WAML)",
+            "TOKEN of the sidecar proxy is not set: there is no secret proxy/token",
+            "the sidecar proxy runs as ghcr.io/acme/proxy:1.2, in the container bart-shop-",
+        ],
+    );
+    let calls = docker.read("calls");
+    assert!(!calls.contains(VALUE) && !said.err.contains(VALUE), "{calls} {}", said.err);
+    let calls: Vec<&str> = calls.lines().collect();
+    let [app, proxy, tail, removed_proxy, removed_tail] = calls[..] else {
+        panic!("{calls:#?}");
+    };
+    let name = app.strip_prefix("run --rm --init --name ").unwrap().split(' ').next().unwrap();
+    assert!(app.contains("--publish 127.0.0.1:5353:5353/udp"), "the app's network has it: {app}");
+    let start = |sidecar: &str| {
+        format!(
+            "run --detach --rm --name {name}-sidecar-{sidecar} --network container:{name} --env-file "
+        )
+    };
+    assert!(proxy.starts_with(&start("proxy")) && !proxy.contains("--publish"), "{proxy}");
+    assert!(proxy.ends_with(":/etc/proxy:ro ghcr.io/acme/proxy:1.2 --fast"), "{proxy}");
+    assert!(tail.starts_with(&start("tail")) && tail.contains(" --env KEY "), "{tail}");
+    assert!(tail.contains(":/etc/app:ro") && tail.ends_with("example/shop:1 --tail"), "{tail}");
+    assert_eq!(
+        [removed_proxy, removed_tail],
+        ["proxy", "tail"].map(|one| format!("rm --force --volumes {name}-sidecar-{one}"))
+    );
+    let app_env = "LEVEL=debug\nMODE=slow\n";
+    assert_eq!(docker.read("env"), format!("{app_env}LEVEL=debug\n{app_env}"));
+    assert_eq!(docker.read("inherited"), format!("KEY=a\n{VALUE}\n").repeat(2));
+}
+
+#[tokio::test]
+async fn a_sidecar_that_cannot_start_ends_the_app() {
+    let (developer, docker) = (developer(SIDECARS), Docker::new());
+    let path = docker.path();
+    let variables =
+        [("PATH", path.as_str()), ("FAIL", "sidecar-proxy --network"), ("WAIT_FOR", "^rm ")];
+    let run = ["--no-secrets", "--with-dependencies", "--tag", "1"];
+    runs(&developer, &variables, &run).await.ended(2, &["docker run failed"]);
+    let calls = docker.read("calls");
+    let removed = calls.lines().filter(|line| line.starts_with("rm --force --volumes bart-shop-"));
+    assert_eq!(removed.count(), 3, "the app and its sidecars: {calls}");
+    // An app that ends before its sidecars could start leaves nothing either.
+    let variables = [("PATH", path.as_str()), ("RUNNING", "false")];
+    runs(&developer, &variables, &run).await.ended(5, &[]);
+}
+
+#[tokio::test]
+async fn sidecars_of_a_command_publish_their_ports_and_need_an_image_of_their_own() {
+    let (developer, docker) = (developer(SIDECARS), Docker::new());
+    let path = docker.path();
+    let said = runs(
+        &developer,
+        &[("PATH", &path)],
+        &["--no-secrets", "--with-dependencies", "--", "sh", "-c", "echo $MODE $LEVEL"],
+    )
+    .await;
+    said.ended(0, &["the sidecar tail does not run: it has the app's image"]);
+    assert_eq!(said.out, "slow\n", "a sidecar's variables are its own");
+    let calls = docker.read("calls");
+    let calls: Vec<&str> = calls.lines().collect();
+    let [proxy, removed] = calls[..] else { panic!("{calls:#?}") };
+    assert!(proxy.starts_with("run --detach --rm --name bart-shop-"), "{proxy}");
+    assert!(proxy.contains(" --publish 127.0.0.1:5353:5353/udp "), "{proxy}");
+    assert!(removed.starts_with("rm --force --volumes bart-shop-"), "{removed}");
+}
+
+#[tokio::test]
+async fn the_image_is_the_one_that_is_live_on_the_target() {
+    let home = Home::embedded();
+    home.commit("example/shop", &waml("shop"));
+    let process = home.start().await;
+    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let docker = Docker::new();
+    let path = docker.path();
+    let server = process.address().to_owned();
+    let variables = [("PATH", path.as_str()), ("BART_SERVER", server.as_str())];
+    let not_live = "which image is to be run? devx/shop is not live on prod-cluster-1";
+    runs(&developer, &variables, &[]).await.ended(2, &[not_live, "--tag"]);
+    developer.runs(&variables, &["deploy", "1.0", TARGET]).await.ended(0, &[]);
+    runs(&developer, &variables, &[])
+        .await
+        .ended(5, &["runs 1.0, which is live on prod-cluster-1"]);
+    let calls = docker.read("calls");
+    assert!(calls.trim_end().ends_with("example/shop:1.0"), "{calls}");
+    drop(process);
+    let away = runs(&developer, &variables, &[]).await;
+    away.ended(2, &["which image is to be run? cannot reach", "--tag"]);
 }
 
 #[tokio::test]

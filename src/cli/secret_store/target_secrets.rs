@@ -31,7 +31,7 @@ use crate::model::id::{Namespace, RepoName, TargetName};
 use crate::model::platform::secrets::{ExternalStore, StoreKind};
 use crate::model::secret_key::SecretKeyName;
 use crate::model::snapshot::ClusterSnapshot;
-use crate::pipeline::fact_requests::read_section;
+use crate::pipeline::fact_requests::{read_processes, read_section};
 use crate::support::clock::Clock;
 use crate::support::http::OutboundHttp;
 use crate::waml::Waml;
@@ -65,7 +65,8 @@ pub(in crate::cli) struct StoreArgs {
 pub(in crate::cli) struct TargetSettings {
     pub(in crate::cli) waml: Arc<Waml>,
     pub(in crate::cli) target: TargetName,
-    pub(in crate::cli) section: Section,
+    /// The settings of each process, with its name.
+    processes: Vec<(String, Section)>,
     pub(in crate::cli) secrets: Vec<AppSecret>,
 }
 
@@ -92,12 +93,24 @@ impl TargetSettings {
             return Err(CliError::usage(format!("the WAML has no target `{target}`")).hint(hint));
         }
         let templates = local::templates(templates, &mut SourceTexts::default(), Format::Text)?;
-        let section = read_section(&waml, target, &templates).ok_or_else(|| {
+        let unreadable = || {
             CliError::usage(format!("the settings of {target} cannot be read"))
                 .hint("`bart validate` shows what is wrong where")
-        })?;
+        };
+        let section = read_section(&waml, target, &templates).ok_or_else(unreadable)?;
+        let processes = read_processes(&waml, target, &templates).ok_or_else(unreadable)?;
         let secrets = app_secrets(&section, &waml.app);
-        Ok(Self { waml, target: target.clone(), section, secrets })
+        Ok(Self { waml, target: target.clone(), processes, secrets })
+    }
+
+    /// Finds the settings of a process; `web` is the app itself.
+    pub(in crate::cli) fn find_process(&self, name: &str) -> Result<&Section, CliError> {
+        let process = self.processes.iter().find(|(process, _)| process == name);
+        process.map(|(_, section)| section).ok_or_else(|| {
+            let names = suggest::list(self.processes.iter().map(|(process, _)| process.as_str()));
+            CliError::usage(format!("the WAML has no process `{name}` on {}", self.target))
+                .hint(format!("it has {names}"))
+        })
     }
 
     /// Finds a secret of the WAML.
@@ -124,6 +137,11 @@ impl StoreArgs {
     /// Returns the service repository.
     pub(in crate::cli) fn repository(&self) -> Result<RepoName, CliError> {
         self.selector.repository()
+    }
+
+    /// Returns the cluster that was named, where the target is a fleet; else the target.
+    pub(in crate::cli) fn cluster_of<'a>(&'a self, target: &'a TargetName) -> &'a TargetName {
+        self.cluster.as_ref().unwrap_or(target)
     }
 
     /// Finds the Vault of a target, for a login.

@@ -5,17 +5,19 @@ use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::plan::RunVariable;
+use super::plan::{RunPort, RunVariable};
 use crate::waml::section::Section;
 use crate::waml::section_operations::Engine;
 
-/// A container of the app.
-pub(super) struct AppContainer<'a> {
+/// A container of the app's pod.
+pub(super) struct LocalContainer<'a> {
     pub(super) name: &'a str,
     pub(super) image: &'a str,
-    /// The network with the dependencies, if there are any.
+    pub(super) mode: ContainerMode,
+    /// The network with the dependencies, if there are any, or that of another container.
     pub(super) network: Option<&'a str>,
-    pub(super) ports: &'a BTreeSet<u16>,
+    /// The ports that are published at this machine.
+    pub(super) ports: &'a BTreeSet<RunPort>,
     pub(super) variables: &'a [RunVariable],
     /// The file with the variables of one line.
     pub(super) env_file: &'a Path,
@@ -23,8 +25,15 @@ pub(super) struct AppContainer<'a> {
     pub(super) mounts: &'a [(PathBuf, String)],
     pub(super) command: &'a [String],
     pub(super) args: &'a [String],
-    /// True if a person is at the terminal.
-    pub(super) is_interactive: bool,
+}
+
+/// The way in which a container runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ContainerMode {
+    /// The app: bart waits for its end, and a person may be at the terminal.
+    Attached { is_interactive: bool },
+    /// A sidecar, which goes on until it is removed.
+    Detached,
 }
 
 /// A database or Redis beside the app.
@@ -57,14 +66,19 @@ pub(super) fn env_file_text<'a>(
     lines.collect::<String>().into()
 }
 
-/// Returns the arguments that run the app. A variable of several lines is named only: the program takes its value from its
-/// own environment.
-pub(super) fn run_arguments(container: &AppContainer<'_>) -> Vec<String> {
-    let mut arguments: Vec<String> =
-        ["run", "--rm", "--init", "--name", container.name].map(str::to_owned).into();
+/// Returns the arguments that run a container. A variable of several lines is named only: the program takes its value from
+/// its own environment.
+pub(super) fn run_arguments(container: &LocalContainer<'_>) -> Vec<String> {
+    let mut arguments = vec!["run".to_owned()];
     let mut add = |parts: &[&str]| arguments.extend(parts.iter().map(|part| (*part).to_owned()));
-    if container.is_interactive {
-        add(&["--interactive", "--tty"]);
+    match container.mode {
+        ContainerMode::Attached { is_interactive } => {
+            add(&["--rm", "--init", "--name", container.name]);
+            if is_interactive {
+                add(&["--interactive", "--tty"]);
+            }
+        }
+        ContainerMode::Detached => add(&["--detach", "--rm", "--name", container.name]),
     }
     if let Some(network) = container.network {
         add(&["--network", network]);
@@ -74,7 +88,7 @@ pub(super) fn run_arguments(container: &AppContainer<'_>) -> Vec<String> {
         add(&["--env", &variable.name]);
     }
     for port in container.ports {
-        add(&["--publish", &format!("127.0.0.1:{port}:{port}")]);
+        add(&["--publish", &format!("127.0.0.1:{}:{port}", port.number)]);
     }
     for (from, to) in container.mounts {
         add(&["--volume", &format!("{}:{to}:ro", from.display())]);
@@ -198,6 +212,7 @@ impl DependencyContainer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::waml::section_network::Protocol;
 
     #[test]
     fn no_value_is_an_argument() {
@@ -207,22 +222,23 @@ mod tests {
             origin: String::new(),
         };
         let variables = [variable("A", "hunter2"), variable("KEY", "hunter2\nmore")];
-        let container = AppContainer {
+        let port = |number, protocol| RunPort { number, protocol };
+        let container = LocalContainer {
             name: "bart-shop-1",
             image: "ghcr.io/acme/shop:1.0",
+            mode: ContainerMode::Attached { is_interactive: false },
             network: Some("n"),
-            ports: &[8000].into(),
+            ports: &[port(8000, Protocol::Tcp), port(5353, Protocol::Udp)].into(),
             variables: &variables,
             env_file: Path::new("/t/env"),
             mounts: &[(PathBuf::from("/t/0"), "/etc/app".to_owned())],
             command: &["/bin/app".to_owned(), "serve".to_owned()],
             args: &["--fast".to_owned()],
-            is_interactive: false,
         };
         assert_eq!(
             run_arguments(&container).join(" "),
-            "run --rm --init --name bart-shop-1 --network n --env-file /t/env --env KEY --publish 127.0.0.1:8000:8000 \
-             --volume /t/0:/etc/app:ro --entrypoint /bin/app ghcr.io/acme/shop:1.0 serve --fast"
+            "run --rm --init --name bart-shop-1 --network n --env-file /t/env --env KEY \
+             --publish 127.0.0.1:5353:5353/udp --publish 127.0.0.1:8000:8000 --volume /t/0:/etc/app:ro --entrypoint /bin/app ghcr.io/acme/shop:1.0 serve --fast"
         );
     }
 

@@ -1,9 +1,11 @@
-//! Docker or podman: runs the app's image, and its dependencies beside it.
+//! Docker or podman: runs the app's image, and its dependencies and sidecars beside it.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::Stdio;
+use std::time::Duration;
 
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::process::Command;
 
 use super::container::{DependencyContainer, env_file_text};
@@ -14,6 +16,19 @@ use crate::config;
 
 /// The programs that are looked for, in order.
 const PROGRAMS: [&str; 2] = ["docker", "podman"];
+
+/// The pause between two looks whether the app's container runs, whose image may have to be pulled first.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A sidecar that is ready to be started.
+pub(super) struct SidecarContainer {
+    /// The name of its container.
+    pub(super) container: String,
+    /// The arguments that start it.
+    pub(super) arguments: Vec<String>,
+    /// The variables that the arguments only name.
+    pub(super) environment: Vec<(String, SecretString)>,
+}
 
 /// A program that runs containers.
 pub(super) struct ContainerEngine(PathBuf);
@@ -69,6 +84,81 @@ impl ContainerEngine {
         outcome
     }
 
+    /// Runs the app with its sidecars, and removes them when it has ended, whatever happened. They begin once the app's
+    /// container runs, whose network they share; beside a command, which has no container, they begin before it.
+    pub(super) async fn run_with_sidecars(
+        &self,
+        app_container: Option<&str>,
+        sidecars: &[SidecarContainer],
+        app: impl Future<Output = CommandOutcome>,
+    ) -> CommandOutcome {
+        if sidecars.is_empty() {
+            return app.await;
+        }
+        let outcome = match app_container {
+            Some(name) => self.start_after_app(name, sidecars, app).await,
+            None => {
+                let started = tokio::select! {
+                    started = self.start_sidecars(sidecars) => started,
+                    _ = tokio::signal::ctrl_c() => Err(CliError::interrupted("the sidecars are removed")),
+                };
+                match started {
+                    Ok(()) => app.await,
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        for sidecar in sidecars {
+            self.finish(&["rm", "--force", "--volumes", &sidecar.container]).await;
+        }
+        outcome
+    }
+
+    async fn start_after_app(
+        &self,
+        name: &str,
+        sidecars: &[SidecarContainer],
+        app: impl Future<Output = CommandOutcome>,
+    ) -> CommandOutcome {
+        let mut app = pin!(app);
+        let starting = async {
+            self.wait_until_running(name).await;
+            self.start_sidecars(sidecars).await
+        };
+        let started = tokio::select! {
+            outcome = &mut app => return outcome,
+            started = starting => started,
+        };
+        if started.is_err() {
+            self.finish(&["rm", "--force", "--volumes", name]).await;
+            // The app ends because it was removed.
+            let _removed = app.await;
+            return started;
+        }
+        app.await
+    }
+
+    /// Waits for ever if it never runs: the caller hears of its end.
+    async fn wait_until_running(&self, name: &str) {
+        let arguments = ["container", "inspect", "--format", "{{.State.Running}}", name];
+        loop {
+            let mut command = Command::new(&self.0);
+            command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+            let output = command.output().await;
+            if output.is_ok_and(|output| output.stdout.trim_ascii() == b"true") {
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn start_sidecars(&self, sidecars: &[SidecarContainer]) -> CommandOutcome {
+        for SidecarContainer { container: _, arguments, environment } in sidecars {
+            self.succeed(arguments, environment).await?;
+        }
+        Ok(())
+    }
+
     async fn start(
         &self,
         name: &str,
@@ -76,13 +166,13 @@ impl ContainerEngine {
         folder: &RunFolder,
         publish: bool,
     ) -> CommandOutcome {
-        self.succeed(&["network".to_owned(), "create".to_owned(), name.to_owned()]).await?;
+        self.succeed(&["network".to_owned(), "create".to_owned(), name.to_owned()], &[]).await?;
         for dependency in dependencies {
             let file = folder.path().join(format!("env-{}", dependency.host));
             let variables = dependency.variables.iter().map(|(name, value)| (name.as_str(), value));
             folder.write(&file, env_file_text(variables).expose_secret().as_bytes())?;
             let own_name = container_name(name, dependency);
-            self.succeed(&dependency.run_arguments(&own_name, name, &file, publish)).await?;
+            self.succeed(&dependency.run_arguments(&own_name, name, &file, publish), &[]).await?;
             output::note(&output::note_line(format!(
                 "{} runs as {}",
                 dependency.host, dependency.image
@@ -91,9 +181,16 @@ impl ContainerEngine {
         Ok(())
     }
 
-    async fn succeed(&self, arguments: &[String]) -> CommandOutcome {
+    async fn succeed(
+        &self,
+        arguments: &[String],
+        environment: &[(String, SecretString)],
+    ) -> CommandOutcome {
         let mut command = self.command(arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
+        for (name, value) in environment {
+            command.env(name, value.expose_secret());
+        }
         let program = self.0.display();
         let status = command.status().await;
         let status =

@@ -1,22 +1,26 @@
 //! `bart run` runs the app on the developer's machine as its WAML says for a target.
 
 mod plan; // variables, files and ports
+mod sidecar_plan; // the same of sidecars
 mod env_file; // files of variables
 mod container; // arguments of docker and podman
 mod process; // a process to its end
 mod engine; // docker or podman, and the dependencies
 mod folder; // a private folder that is removed
+mod job; // one run
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use self::container::AppContainer;
 use self::engine::ContainerEngine;
 use self::folder::RunFolder;
-use self::plan::{RunFile, RunPlan, RunSources};
+use self::job::RunJob;
+use self::plan::{MissingValue, RunFile, RunPlan, RunPort, RunSources, RunVariable};
+use self::sidecar_plan::SidecarPlan;
+use crate::api::apps::AppDetail;
 use crate::api::secrets::SecretAct;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::local;
@@ -25,11 +29,14 @@ use crate::cli::repository_apps::RepositoryApps;
 use crate::cli::secret_store::target_secrets::{StoreArgs, TargetSettings};
 use crate::cli::settings::write_private;
 use crate::cli::working_folder;
-use crate::model::id::{ImageTag, TargetName};
+use crate::model::id::{AppKey, ImageTag, TargetName};
 use crate::model::secret_key::SecretKeyName;
 use crate::support::clock;
 use crate::support::random::random_bytes;
 use crate::templates::view;
+use crate::waml::section::Section;
+use crate::waml::section_processes::WEB;
+use crate::waml::section_workload::EnvVar;
 
 /// The file of variables that is read without being named.
 const USUAL_FILE: &str = ".env";
@@ -39,11 +46,15 @@ const USUAL_FILE: &str = ".env";
 /// It gets the variables of the WAML, those of secrets with your own login at the store (as `bart secrets`), the files
 /// and the ports. A variable of an env file goes before those, one of the command line before all. bart prints the names
 /// and origins of the variables, no values; Ctrl-C ends the app, and the exit code is the app's.
+///
+/// The image is the one that is live on the target, unless you name its tag or another image.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   bart run dev -- go run ./cmd/server
+  bart run dev
   bart run dev --tag 1.10
+  bart run dev --process worker
   bart run dev --no-secrets --with-dependencies -- npm start
   bart run dev --set LOG_LEVEL=debug --set API_TOKEN -- ./server
   bart run dev --env-file .env.dev
@@ -57,7 +68,10 @@ pub(super) struct RunArgs {
     /// The command to run instead of the image
     #[arg(index = 2, last = true, value_name = "COMMAND")]
     command: Vec<String>,
-    /// The tag of the image to run
+    /// The process to run, where the WAML has several
+    #[arg(long, value_name = "NAME", default_value = WEB)]
+    process: String,
+    /// The tag of the image to run. Default: the one that is live on the target, as the service says
     #[arg(long, value_name = "TAG", conflicts_with_all = ["image", "command"])]
     tag: Option<ImageTag>,
     /// The image to run, such as one that was built here
@@ -76,7 +90,7 @@ pub(super) struct RunArgs {
     /// Ask no store for secrets
     #[arg(long)]
     no_secrets: bool,
-    /// Start the WAML's `database` and `redis` as containers, and remove them at the end
+    /// Start the WAML's `database`, `redis` and `sidecars` as containers, and remove them at the end
     #[arg(long)]
     with_dependencies: bool,
     /// Only write the variables to this file, which only you can read, and run nothing
@@ -93,6 +107,8 @@ impl RunArgs {
     pub(super) async fn run(self) -> CommandOutcome {
         let StoreArgs { app, templates, .. } = &self.store;
         let settings = TargetSettings::read(&self.target, app, templates.as_deref())?;
+        // A wrong name is told before anything is asked or read.
+        settings.find_process(&self.process)?;
         let mut sources = RunSources {
             env_files: self.read_env_files()?,
             overrides: self.set.iter().map(|text| read_override(text)).collect::<Result<_, _>>()?,
@@ -104,9 +120,9 @@ impl RunArgs {
                     .hint("replace it with --overwrite"));
             }
             let settings = self.read_secrets(settings, &mut sources).await?;
-            let plan =
-                plan::plan(&settings.section, &settings.waml.app, &settings.secrets, sources);
-            report(&plan, &self.target);
+            let section = settings.find_process(&self.process)?;
+            let plan = plan::plan(section, &settings.waml.app, &settings.secrets, &sources);
+            report(&plan, &[], &self.target);
             write_private(file, env_file::write(&plan.variables).expose_secret().as_bytes())?;
             let count = plan.variables.len();
             return output::print(&format!(
@@ -114,17 +130,19 @@ impl RunArgs {
                 file.display()
             ));
         }
-        let image = if self.command.is_empty() { Some(self.find_image(&settings)?) } else { None };
+        let image =
+            if self.command.is_empty() { Some(self.find_image(&settings).await?) } else { None };
         let needs_engine = image.is_some() || self.with_dependencies;
         let engine =
             if needs_engine { Some(ContainerEngine::find(self.engine.as_deref())?) } else { None };
         let settings = self.read_secrets(settings, &mut sources).await?;
+        let section = settings.find_process(&self.process)?;
         let run_id = clock::random_digits();
-        let slug = settings.waml.app.slug.clone();
+        let app = &settings.waml.app;
         // Ids of one moment are alike, and arguments have the run's.
         let password = random_bytes().map(hex::encode).map_err(CliError::failed)?.into();
         let dependencies = if self.with_dependencies {
-            container::dependencies(&settings.section, slug.as_str(), &password)
+            container::dependencies(section, app.slug.as_str(), &password)
         } else {
             Vec::new()
         };
@@ -132,42 +150,65 @@ impl RunArgs {
             let host = if image.is_some() { dependency.host } else { "127.0.0.1" };
             sources.dependencies.extend(dependency.app_variables(host));
         }
-        let plan = plan::plan(&settings.section, &settings.waml.app, &settings.secrets, sources);
-        report(&plan, &self.target);
+        let plan = plan::plan(section, app, &settings.secrets, &sources);
+        let sidecars = if self.with_dependencies {
+            sidecar_plan::sidecars(section, app, &sources, &plan)
+        } else {
+            Vec::new()
+        };
+        report(&plan, &sidecars, &self.target);
         let folder = RunFolder::create(&run_id)?;
-        let name = format!("bart-{slug}-{run_id}");
-        let job = RunJob { plan: &plan, settings: &settings, folder: &folder, name: &name };
-        match (engine, image) {
-            (Some(engine), image) => {
-                engine
-                    .run_beside(&name, &dependencies, &folder, image.is_none(), async |network| {
-                        match &image {
-                            Some(image) => job.run_image(&engine, image, network).await,
-                            None => job.run_command(&self.command).await,
-                        }
-                    })
-                    .await
-            }
-            (None, _) => job.run_command(&self.command).await,
-        }
+        let name = format!("bart-{}-{run_id}", app.slug);
+        let job =
+            RunJob { plan: &plan, section, sidecars: &sidecars, folder: &folder, name: &name };
+        let Some(engine) = engine else { return job.run_command(&self.command).await };
+        let is_command = image.is_none();
+        engine
+            .run_beside(&name, &dependencies, &folder, is_command, async |network| match &image {
+                Some(image) => job.run_image(&engine, image, network).await,
+                None => job.run_command_with_sidecars(&engine, &self.command, network).await,
+            })
+            .await
     }
 
-    fn find_image(&self, settings: &TargetSettings) -> Result<String, CliError> {
+    async fn find_image(&self, settings: &TargetSettings) -> Result<String, CliError> {
         if let Some(image) = &self.image {
-            // A program of containers would read it as an option.
-            let is_image = !image.is_empty() && !image.starts_with('-');
-            return is_image
-                .then(|| image.clone())
-                .ok_or_else(|| CliError::usage("this is no image"));
+            return job::check_image(image).map(str::to_owned);
         }
-        let tag = self.tag.clone().ok_or_else(|| {
-            CliError::usage("which image is to be run?").hint(
-                "name its tag with --tag (`bart builds` lists them), an image of this machine with --image, or a command after `--`",
-            )
-        })?;
+        let tag = match &self.tag {
+            Some(tag) => tag.clone(),
+            None => self.find_live_tag(&settings.waml.app).await.map_err(|reason| {
+                CliError::usage(format!("which image is to be run? {reason}")).hint(
+                    "name its tag with --tag (`bart builds` lists them), an image of this machine with --image, or a command after `--`",
+                )
+            })?,
+        };
         let repository = self.store.repository()?;
         let release = local::release(&settings.waml, Some(repository), Some(tag));
-        Ok(view::reference(settings.section.image.as_ref(), &release))
+        let section = settings.find_process(&self.process)?;
+        Ok(view::reference(section.image.as_ref(), &release))
+    }
+
+    /// Asks the service which tag is live on the target; the error is the reason why none is known.
+    async fn find_live_tag(&self, app: &AppKey) -> Result<ImageTag, String> {
+        let server = &self.store.server;
+        if !server.is_named() {
+            return Err("no service is configured that says what is live".to_owned());
+        }
+        let target = self.store.cluster_of(&self.target);
+        let detail: Result<Option<AppDetail>, _> =
+            server.find(&format!("/api/v1/apps/{target}/{app}")).await;
+        let live = match detail.map_err(|error| error.whole())? {
+            Some(AppDetail { live: Some(live), .. }) => live,
+            Some(AppDetail { hand_edited: true, .. }) => {
+                return Err(format!("the files of {app} on {target} were edited by hand"));
+            }
+            Some(_) | None => return Err(format!("{app} is not live on {target}")),
+        };
+        let tag = live.tag.and_then(|tag| ImageTag::parse(tag).ok());
+        let tag = tag.ok_or_else(|| format!("the tag that is live on {target} is not known"))?;
+        output::note(&output::note_line(format!("runs {tag}, which is live on {target}")));
+        Ok(tag)
     }
 
     fn read_env_files(&self) -> Result<Vec<(String, SecretString, String)>, CliError> {
@@ -195,7 +236,9 @@ impl RunArgs {
         settings: TargetSettings,
         sources: &mut RunSources,
     ) -> Result<TargetSettings, CliError> {
-        let needed = plan::needed_secrets(&settings.section, &settings.secrets, sources);
+        let section = settings.find_process(&self.process)?;
+        let variables = variables_of(section, self.with_dependencies);
+        let needed = plan::needed_secrets(variables, &settings.secrets, sources);
         let needed: Vec<_> = needed.into_iter().cloned().collect();
         if self.no_secrets || needed.is_empty() {
             return Ok(settings);
@@ -220,91 +263,11 @@ impl RunArgs {
     }
 }
 
-/// One run.
-struct RunJob<'a> {
-    plan: &'a RunPlan,
-    settings: &'a TargetSettings,
-    folder: &'a RunFolder,
-    name: &'a str,
-}
-
-impl RunJob<'_> {
-    /// Runs a command of this machine.
-    async fn run_command(&self, command: &[String]) -> CommandOutcome {
-        let Some((program, arguments)) = command.split_first() else {
-            return Err(CliError::usage("there is no command"));
-        };
-        let mut process = tokio::process::Command::new(program);
-        process.args(arguments);
-        for variable in &self.plan.variables {
-            process.env(&variable.name, variable.value.expose_secret());
-        }
-        if !self.plan.files.is_empty() {
-            let root = self.folder.path().join("root");
-            for file in &self.plan.files {
-                let folder = root.join(file.folder.trim_start_matches('/'));
-                self.folder.write(&folder.join(&file.name), &file.content)?;
-            }
-            let root = root.display();
-            output::note(&output::note_line(format!(
-                "the files are below {root}, which BART_FILES has"
-            )));
-            process.env("BART_FILES", root.to_string());
-        }
-        process::run(process).await
-    }
-
-    /// Runs the image.
-    async fn run_image(
-        &self,
-        engine: &ContainerEngine,
-        image: &str,
-        network: Option<&str>,
-    ) -> CommandOutcome {
-        use std::io::IsTerminal as _;
-        let variables = &self.plan.variables;
-        let one_line = variables.iter().filter(|variable| container::is_one_line(variable));
-        let text = container::env_file_text(one_line.map(|one| (one.name.as_str(), &one.value)));
-        let env_file = self.folder.path().join("env");
-        self.folder.write(&env_file, text.expose_secret().as_bytes())?;
-        let mounts = self.mounts()?;
-        let section = &self.settings.section;
-        let container = AppContainer {
-            name: self.name,
-            image,
-            network,
-            ports: &self.plan.ports,
-            variables,
-            env_file: &env_file,
-            mounts: &mounts,
-            command: section.command.as_deref().unwrap_or_default(),
-            args: section.args.as_deref().unwrap_or_default(),
-            is_interactive: std::io::stdin().is_terminal() && std::io::stdout().is_terminal(),
-        };
-        let mut process = engine.command(&container::run_arguments(&container));
-        for variable in variables.iter().filter(|variable| !container::is_one_line(variable)) {
-            process.env(&variable.name, variable.value.expose_secret());
-        }
-        process::run(process).await
-    }
-
-    /// Writes the files, a folder of this machine for each in the container.
-    fn mounts(&self) -> Result<Vec<(PathBuf, String)>, CliError> {
-        let mut by_folder: BTreeMap<&str, Vec<&RunFile>> = BTreeMap::new();
-        for file in &self.plan.files {
-            by_folder.entry(&file.folder).or_default().push(file);
-        }
-        let mut mounts = Vec::new();
-        for (n, (folder, files)) in by_folder.into_iter().enumerate() {
-            let own = self.folder.path().join("files").join(n.to_string());
-            for file in files {
-                self.folder.write(&own.join(&file.name), &file.content)?;
-            }
-            self.folder.open_to_container(&own)?;
-            mounts.push((own, folder.to_owned()));
-        }
-        Ok(mounts)
-    }
+/// The variables of the containers that are run.
+fn variables_of(section: &Section, with_sidecars: bool) -> impl Iterator<Item = &EnvVar> {
+    let sidecars = section.sidecars.iter().flatten().filter(move |_| with_sidecars);
+    let of_sidecars = sidecars.flat_map(|sidecar| sidecar.env.iter().flatten());
+    section.env.iter().flatten().chain(of_sidecars)
 }
 
 /// Reads `NAME=VALUE`, or `NAME` for the value of this process.
@@ -322,21 +285,47 @@ fn read_override(text: &str) -> Result<(String, SecretString), CliError> {
 }
 
 /// Prints the names of the variables with their origins, the files, the ports, and what is missing.
-fn report(plan: &RunPlan, target: &TargetName) {
-    let mut text = format!("{BOLD}{target}{BOLD:#}: {} variables\n", plan.variables.len());
-    for variable in &plan.variables {
+fn report(plan: &RunPlan, sidecars: &[SidecarPlan<'_>], target: &TargetName) {
+    let RunPlan { variables, missing, files, ports } = plan;
+    let mut text = list_values(target.as_str(), variables, files, ports);
+    for SidecarPlan { name, variables, files, ports, .. } in sidecars {
+        text += &list_values(&format!("sidecar {name}"), variables, files, ports);
+    }
+    output::note(&text);
+    for MissingValue { name, reason } in missing {
+        output::warning(&format!("{name} is not set: {reason}"));
+    }
+    for SidecarPlan { name: sidecar, missing, .. } in sidecars {
+        for MissingValue { name, reason } in missing {
+            output::warning(&format!("{name} of the sidecar {sidecar} is not set: {reason}"));
+        }
+    }
+    let is_missing = |missing: &[MissingValue]| !missing.is_empty();
+    if is_missing(missing) || sidecars.iter().any(|sidecar| is_missing(&sidecar.missing)) {
+        output::note(&output::note_line(format!(
+            "set variables with --set NAME=VALUE, or in an env file ({USUAL_FILE}, --from-env FILE)"
+        )));
+    }
+}
+
+/// Lists what a container gets, without values.
+fn list_values(
+    title: &str,
+    variables: &[RunVariable],
+    files: &[RunFile],
+    ports: &BTreeSet<RunPort>,
+) -> String {
+    let mut text = format!("{BOLD}{title}{BOLD:#}: {} variables\n", variables.len());
+    for variable in variables {
         text += &format!("   {} {DIM}({}){DIM:#}\n", variable.name, variable.origin);
     }
-    for RunFile { folder, name, is_secret, .. } in &plan.files {
+    for RunFile { folder, name, is_secret, .. } in files {
         let origin = if *is_secret { "a secret" } else { "the WAML" };
         text += &format!("   {folder}/{name} {DIM}({origin}){DIM:#}\n");
     }
-    if !plan.ports.is_empty() {
-        let ports: Vec<_> = plan.ports.iter().map(ToString::to_string).collect();
+    if !ports.is_empty() {
+        let ports: Vec<_> = ports.iter().map(ToString::to_string).collect();
         text += &format!("   ports {}\n", ports.join(", "));
     }
-    output::note(&text);
-    for missing in &plan.missing {
-        output::warning(&format!("{} is not set: {}", missing.name, missing.reason));
-    }
+    text
 }
