@@ -36,10 +36,10 @@ pub(crate) fn pod_annotations(object: &Map<String, Json>) -> Option<&Map<String,
     value_at(object, keys)?.as_object()
 }
 
-fn value_at<'a>(
-    object: &'a Map<String, Json>,
+fn value_at(
+    object: &Map<String, Json>,
     mut keys: impl Iterator<Item = &'static str>,
-) -> Option<&'a Json> {
+) -> Option<&Json> {
     let first = object.get(keys.next()?)?;
     keys.try_fold(first, |value, key| value.get(key))
 }
