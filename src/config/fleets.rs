@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::resolver::Resolver;
+use crate::model::fleet::FleetCluster;
 use crate::model::fleets::Fleets;
 use crate::model::id::TargetName;
 use crate::model::target::{Clusters, Target};
@@ -37,8 +38,6 @@ pub(super) struct FleetSelection {
     fleets: Option<Vec<String>>,
 }
 
-/// The label that stands for a cluster's environment, unless the cluster has a label of that name.
-const ENVIRONMENT: &str = "environment";
 /// The characters by which a name is a glob.
 const GLOB_CHARACTERS: [char; 6] = ['*', '?', '[', ']', '{', '}'];
 
@@ -133,7 +132,7 @@ impl Resolver<'_> {
             self.check_names(&format!("{path}.names"), names, targets);
         }
         if let Some(labels) = labels
-            && !targets.values().any(|target| has_labels(target, labels))
+            && !targets.values().any(|target| FleetCluster::of(target).has_labels(labels))
         {
             let labels: Vec<String> =
                 labels.iter().map(|(key, value)| format!("{key}: {value}")).collect();
@@ -248,15 +247,6 @@ impl Resolver<'_> {
     }
 }
 
-/// Returns whether a cluster has all of the labels.
-fn has_labels(target: &Target, labels: &BTreeMap<String, String>) -> bool {
-    let label_of = |key: &str| {
-        let label = target.labels.get(key).map(String::as_str);
-        label.or_else(|| (key == ENVIRONMENT).then(|| target.environment.as_str()))
-    };
-    labels.iter().all(|(key, value)| label_of(key) == Some(value.as_str()))
-}
-
 /// Returns the clusters that the names and labels of a selection select.
 fn select_clusters(
     selection: &FleetSelection,
@@ -269,7 +259,7 @@ fn select_clusters(
     let globs = names.as_ref().map(Globs::parse_readable);
     let is_selected = |target: &&Target| {
         globs.as_ref().is_none_or(|globs| globs.is_match(target.name.as_str()))
-            && labels.as_ref().is_none_or(|labels| has_labels(target, labels))
+            && labels.as_ref().is_none_or(|labels| FleetCluster::of(target).has_labels(labels))
     };
     targets.values().filter(is_selected).map(|target| target.name.clone()).collect()
 }

@@ -270,11 +270,16 @@ struct DryRunRequest<'a> {
 /// The most steps of versions that a plan lists; the rest is counted.
 const MAX_STEPS: usize = 40;
 
-/// Writes a note for each step from the live versions to the next ones.
+/// The note above the steps of versions.
+const STEPS_TOGETHER: &str = "the steps below are applied together, in one sync: pods may be gone before those that replace \
+                              them are ready (docs/traffic.md, Steps)";
+
+/// Writes a note for each step from the live versions to the next ones, and above several of them that they are one.
 fn traffic_notes(steps: &[String]) -> Vec<String> {
+    let together = (steps.len() > 1).then(|| STEPS_TOGETHER.to_owned());
     let first = steps.iter().take(MAX_STEPS).enumerate();
-    let mut notes: Vec<String> =
-        first.map(|(index, step)| format!("step {}: {step}", index + 1)).collect();
+    let first = first.map(|(index, step)| format!("step {}: {step}", index + 1));
+    let mut notes: Vec<String> = together.into_iter().chain(first).collect();
     let more = steps.len().saturating_sub(MAX_STEPS);
     if more > 0 {
         notes.push(format!("… and {more} more steps"));

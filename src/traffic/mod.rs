@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! placements ─placement─▶ pods of each version on each cluster ─plan─▶ steps: Del ─▶ distribute ─▶ scale
-//! weights    ─weights───▶ shares of 100 on one cluster, or with one version moved to a share
+//! weights    ─weights───▶ shares of 100 on one cluster
 //! ```
 //!
 //! This knows neither manifests nor the WAML: the pipeline fills its values in, renders what they say, and shows the

@@ -18,7 +18,7 @@ pub struct ClusterPlacement {
     pub cluster: Option<String>,
     /// Labels that the cluster has, all of them.
     pub labels: BTreeMap<String, String>,
-    /// The pods there; `None` for what the app's settings say.
+    /// The pods there; `None` where no setting says their number.
     pub replicas: Option<u32>,
 }
 
@@ -82,11 +82,12 @@ impl ClusterPlacement {
     }
 }
 
-/// The pods of a version by cluster, and the placements that name no cluster, by index. `None` stands for what the app's
-/// settings say.
+/// The pods of a version by cluster, and the placements that name no cluster, by index. `None` stands for a number that
+/// no setting says.
 pub type VersionPods = (BTreeMap<TargetName, Option<u32>>, Vec<(usize, PlacementError)>);
 
-/// Places a version. Without any placement it is on every cluster; placements on the same cluster add up.
+/// Places a version. Without any placement it is on every cluster; placements on the same cluster add up, and their sum
+/// is not known where one of them has no number.
 pub fn place_version(
     app: &AppKey,
     placements: &[ClusterPlacement],
@@ -100,11 +101,9 @@ pub fn place_version(
         match placement.clusters(app, fleet) {
             Ok(clusters) => {
                 for cluster in clusters {
-                    let sum = pods.entry(cluster.name.clone()).or_default();
-                    *sum = match (*sum, placement.replicas) {
-                        (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
-                        (sum, more) => sum.or(more),
-                    };
+                    let sum = pods.entry(cluster.name.clone()).or_insert(Some(0));
+                    let both = sum.zip(placement.replicas);
+                    *sum = both.map(|(sum, more)| sum.saturating_add(more));
                 }
             }
             Err(error) => errors.push((index, error)),

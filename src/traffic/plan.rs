@@ -3,6 +3,8 @@
 //! Versions that are gone are scaled to 0 and removed; then new and changed ones are distributed; then pods are scaled,
 //! one cluster after the other. Scaling is rolling: at a time at most one version shrinks, while at most one grows that is
 //! newer, and it grows first, so that the pods of a cluster never fall below what it has and should have.
+//!
+//! The steps are for a person to read: a deployment pushes the state after the last one, and Argo CD applies it in one sync.
 
 use std::collections::{BTreeMap, BTreeSet};
 

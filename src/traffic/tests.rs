@@ -8,7 +8,7 @@ use crate::model::fleet::FleetCluster;
 use crate::model::id::{AppKey, Namespace, Slug, TargetName};
 use crate::traffic::placement::{ClusterPlacement, PlacementError, place_version};
 use crate::traffic::plan::{TrafficStep, VersionChange, VersionSpec, plan_versions};
-use crate::traffic::weights::{WHOLE, scale_to_whole, shift};
+use crate::traffic::weights::{WHOLE, scale_to_whole};
 
 fn app(slug: &str) -> AppKey {
     AppKey { namespace: Namespace::parse("n").unwrap(), slug: Slug::parse(slug).unwrap() }
@@ -72,6 +72,12 @@ fn a_placement_is_by_name_by_labels_or_everywhere() {
     let pods: Vec<_> = pods.iter().map(|(name, pods)| (name.as_str(), pods.unwrap())).collect();
     assert_eq!(pods, [("prod-0", 5), ("prod-1", 10), ("prod-2", 5), ("stage", 5)]);
     assert_eq!(errors, [(1, PlacementError::NoMatch)]);
+    // Where no setting says one of the numbers, none says their sum.
+    let unknown = named("prod-1", ClusterPlacement::default());
+    for placements in [[unknown.clone(), five(unknown.clone())], [five(unknown.clone()), unknown]] {
+        let (pods, _) = place_version(&app("a"), &placements, &fleet);
+        assert_eq!(pods.into_values().collect::<Vec<_>>(), [None]);
+    }
 }
 
 /// The expected share is a tenth; with 4,000 apps three standard deviations are 57.
@@ -302,19 +308,6 @@ proptest! {
                     prop_assert!((f64::from(*weight) * 100.0 / f64::from(sum) - f64::from(*share)).abs() < 1.0);
                 }
                 prop_assert_eq!(scale_to_whole(&shares), Some(shares));
-            }
-        }
-    }
-
-    #[test]
-    fn a_shift_gives_one_version_its_share_and_the_others_the_rest(
-        weights in proptest::collection::vec(0..101u32, 1..8), to in 0..8usize, percent in 0..120u32,
-    ) {
-        match shift(&weights, to, percent) {
-            None => prop_assert!(to >= weights.len() || percent > WHOLE || (weights.len() == 1 && percent < WHOLE)),
-            Some(shares) => {
-                prop_assert_eq!(shares.iter().sum::<u32>(), WHOLE);
-                prop_assert_eq!(shares[to], percent);
             }
         }
     }

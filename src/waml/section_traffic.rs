@@ -34,8 +34,8 @@ pub struct Version {
 pub struct Placement {
     /// The cluster's name.
     pub cluster: Option<String>,
-    /// Labels that the cluster has, all of them. Where several do, one is picked: always the same, and the same for
-    /// every version.
+    /// Labels that the cluster has, all of them; `environment` is its environment, unless it has a label of that name.
+    /// Where several do, one is picked: always the same, and the same for every version.
     pub labels: Option<IndexMap<String, Option<String>>>,
     /// The number of pods there, instead of the version's.
     #[schemars(range(min = 0, max = 10_000))]
@@ -95,6 +95,16 @@ impl Version {
     /// Returns the placements, none where there is no list.
     pub fn placements(&self) -> &[Placement] {
         self.placement.as_deref().unwrap_or_default()
+    }
+}
+
+impl TrafficMatch {
+    /// Returns its path, and true if that is the whole one and no prefix.
+    pub fn path(&self) -> (&str, bool) {
+        match (&self.exact, &self.prefix) {
+            (Some(path), _) => (path, true),
+            (None, prefix) => (prefix.as_deref().unwrap_or("/"), false),
+        }
     }
 }
 

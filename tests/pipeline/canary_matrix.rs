@@ -1,4 +1,5 @@
-//! Each feature of `canary` with each provider: the Canary and its measurements, or the reason why there is none.
+//! Each feature of `canary` with each provider: the Canary and its measurements, the app's own Service and routes where it
+//! has them beside Flagger's, or the reason why there is none.
 //!
 //! Records are in `canary-matrix/`; with `UPDATE_EXPECTED=1` they are written anew.
 
@@ -24,12 +25,15 @@ const PROVIDERS: [(&str, &str); 4] = [
     ),
 ];
 
-const FEATURES: [(&str, &str); 8] = [
+const FEATURES: [(&str, &str); 11] = [
     ("weights", "{stepWeight: 20, maxWeight: 60}"),
     ("step-weights", "{stepWeights: [1, 5, 20, 50]}"),
     ("ab-test", "{iterations: 10, match: [{headers: {x-canary: {exact: insider}}}]}"),
     ("blue-green", "{iterations: 10}"),
+    ("step-weight-promotion", "{stepWeightPromotion: 25}"),
     ("mirror", "{mirror: true}"),
+    ("mirror-weight", "{mirror: true, mirrorWeight: 30}"),
+    ("handover", "{handover: true}"),
     (
         "own-metric",
         "{metrics: [{name: queue-length, thresholdRange: {min: 1, max: 100}, query: 'max(queue_length{namespace=\"{{ namespace }}\"})'}]}",
@@ -51,7 +55,27 @@ fn waml(canary: &str) -> String {
     )
 }
 
-/// The Canaries and measurements of all that is rendered, and what is refused of the rest.
+/// The kinds of what has to do with a canary's traffic, as file names begin.
+const KINDS: [&str; 9] = [
+    "canary",
+    "metrictemplate",
+    "service",
+    "ingress",
+    "ingressroute",
+    "traefikservice",
+    "httproute",
+    "virtualservice",
+    "destinationrule",
+];
+
+/// Checks that a file is of one of these kinds.
+fn is_about_traffic(name: &str) -> bool {
+    KINDS
+        .iter()
+        .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.starts_with(['.', '-'])))
+}
+
+/// The Canaries, measurements, Services and routes of all that is rendered, and what is refused of the rest.
 fn outcome() -> BTreeMap<PathBuf, String> {
     let (mut files, mut refused) = (BTreeMap::new(), String::new());
     for (provider, platform) in PROVIDERS {
@@ -64,9 +88,7 @@ fn outcome() -> BTreeMap<PathBuf, String> {
                     continue;
                 }
             };
-            let ours = rendered.files.into_iter().filter(|file| {
-                file.name.starts_with("canary") || file.name.starts_with("metrictemplate")
-            });
+            let ours = rendered.files.into_iter().filter(|file| is_about_traffic(&file.name));
             files.extend(ours.map(|file| {
                 let path =
                     Path::new("expected").join(format!("{provider}-{feature}")).join(file.name);

@@ -8,7 +8,7 @@ use the_deployer::model::fleet::{FleetCluster, FleetPlace};
 use the_deployer::model::id::TargetName;
 use the_deployer::model::platform::Platform;
 use the_deployer::model::revision::ManifestFile;
-use the_deployer::model::target::{Clusters, Target};
+use the_deployer::model::target::{Clusters, Environment, Target};
 use the_deployer::model::violation::Rejection;
 use the_deployer::pipeline::dry_run::plan_dry_run;
 use the_deployer::pipeline::render::RenderedManifests;
@@ -29,8 +29,15 @@ fn clusters(kind: &str) -> Clusters {
         serde_json::from_str(&format!(r#"{{"ingress": {{"kind": "{kind}"}}}}"#)).unwrap();
     let target = |(text, usage): (&str, &str)| {
         let labels = [("usage".to_owned(), usage.to_owned())].into();
-        let target =
-            Target { labels, platform: platform.clone(), ..Target::unconfigured(name(text)) };
+        let is_production = usage == "production";
+        let environment =
+            if is_production { Environment::Production } else { Environment::Development };
+        let target = Target {
+            labels,
+            environment,
+            platform: platform.clone(),
+            ..Target::unconfigured(name(text))
+        };
         (name(text), target)
     };
     let clusters = [("prod-1", "production"), ("prod-2", "production"), ("trial-1", "trial")];
@@ -98,6 +105,109 @@ fn each_cluster_of_a_fleet_gets_the_versions_that_are_placed_there() {
             assert!(production.contains(&expected), "{production:?}");
         }
         assert_eq!(of("prod-1").target.name.as_str(), "prod-1");
+    }
+}
+
+/// A placement without a number has that of the version or of the app, and counts beside the others.
+#[test]
+fn placements_on_one_cluster_add_up_with_and_without_a_number() {
+    for (versions, expected) in [
+        ("{name: v1, placement: [{cluster: prod-1}, {cluster: prod-1, replicas: 2}]}", 7),
+        ("{name: v1, placement: [{cluster: prod-1, replicas: 2}, {}]}", 7),
+        ("{name: v1, placement: [{cluster: prod-1}, {}]}", 10),
+        (
+            "{name: v1, replicas: 1, placement: [{cluster: prod-1}, {cluster: prod-1, replicas: 2}]}",
+            3,
+        ),
+        ("{name: v1}", 5),
+    ] {
+        let text = waml(&format!("    scaling: {{replicas: 5}}\n    versions: [{versions}]\n"));
+        let rendered = planned(&text, "prod-1", "traefik").unwrap();
+        assert_eq!(pods(&rendered.files), counts(&[("shop-v1", expected)]), "{versions}");
+        let steps = plan_dry_run_steps(&text, "prod-1");
+        assert_eq!(steps.last().unwrap(), &format!("v1 on prod-1: 0 → {expected} pods"));
+    }
+}
+
+fn plan_dry_run_steps(text: &str, cluster: &str) -> Vec<String> {
+    let (input, facts) = input(text, cluster, "traefik");
+    plan_dry_run(&input, &facts, &[]).steps
+}
+
+#[test]
+fn a_version_is_placed_by_the_environment_of_clusters_as_by_a_label() {
+    let text = waml(
+        "    versions: [{name: v1, placement: [{labels: {environment: development}, replicas: 2}]}]\n",
+    );
+    assert_eq!(
+        pods(&planned(&text, "trial-1", "traefik").unwrap().files),
+        counts(&[("shop-v1", 2)])
+    );
+    assert_eq!(pods(&planned(&text, "prod-1", "traefik").unwrap().files), counts(&[]));
+    let text = waml("    versions: [{name: v1, placement: [{labels: {environment: staging}}]}]\n");
+    let rejection = planned(&text, "prod-1", "traefik").unwrap_err().to_string();
+    assert!(rejection.contains("no cluster has these labels"), "{rejection}");
+}
+
+/// A match of a rule: its path, true if that is the whole one, and the headers, each with the value `1`.
+type Match = (&'static str, bool, &'static [&'static str]);
+
+const MATCHES: [Match; 8] = [
+    ("/", false, &["a", "b", "c"]),
+    ("/ab", false, &[]),
+    ("/", false, &[]),
+    ("/ab", true, &[]),
+    ("/abc", false, &["b"]),
+    ("/ab", false, &["c"]),
+    ("/ab", false, &["a"]),
+    ("/ac", false, &["a"]),
+];
+
+/// Traefik takes the route of the highest priority: for each request that is the one that the page promises.
+#[test]
+fn traefik_takes_the_most_specific_route_however_long_its_rule_is() {
+    let rule = |(path, exact, headers): &Match| {
+        let key = if *exact { "exact" } else { "prefix" };
+        let headers: Vec<String> = headers.iter().map(|name| format!("{name}: \"1\"")).collect();
+        let headers = match headers.as_slice() {
+            [] => String::new(),
+            list => format!(", headers: {{{}}}", list.join(", ")),
+        };
+        format!("      - {{match: [{{{key}: {path}{headers}}}], targets: [{{version: v1}}]}}\n")
+    };
+    let rules: String = MATCHES.iter().map(rule).collect();
+    let text = waml(&format!("    versions: [{{name: v1}}]\n    traffic:\n      http:\n{rules}"));
+    let rendered = planned(&text, "prod-1", "traefik").unwrap();
+    let objects = objects(&rendered.files);
+    let route = objects.iter().find(|object| object["kind"] == "IngressRoute").unwrap();
+    let routes = route["spec"]["routes"].as_array().unwrap();
+    let priority = |index: usize| routes[index]["priority"].as_u64().unwrap();
+    assert_eq!(routes.len(), MATCHES.len());
+    for path in ["/", "/x", "/ab", "/abc", "/abcd", "/ac"] {
+        for sent in [&["a", "b", "c"][..], &["a", "c"], &["b"], &["a"], &["c"], &[]] {
+            let takes = |index: &usize| {
+                let (own, exact, headers) = MATCHES[*index];
+                let path = if exact { path == own } else { path.starts_with(own) };
+                path && headers.iter().all(|name| sent.contains(name))
+            };
+            let matching: Vec<usize> = (0..MATCHES.len()).filter(takes).collect();
+            let expected = matching.iter().max_by_key(|index| {
+                let (path, exact, headers) = MATCHES[**index];
+                (exact, path.len(), headers.len(), std::cmp::Reverse(**index))
+            });
+            let highest = matching.iter().max_by_key(|index| priority(**index));
+            assert_eq!(highest, expected, "{path} with {sent:?}");
+            let ties = matching
+                .iter()
+                .filter(|one| Some(priority(**one)) == highest.map(|i| priority(*i)));
+            assert!(ties.count() <= 1, "{path} with {sent:?}: {routes:#?}");
+        }
+    }
+    // Prefixes alone keep the length of their rule, by which other apps of the host are ranked.
+    for (index, length) in [(2, "/"), (1, "/ab")] {
+        let rule = format!("Host(`shop.prod-1.internal`) && PathPrefix(`{length}`)");
+        assert_eq!(routes[index]["match"], rule);
+        assert!(priority(index) >= rule.len() as u64, "{routes:#?}");
     }
 }
 

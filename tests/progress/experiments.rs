@@ -61,7 +61,7 @@ pub(super) struct Experiment {
 /// Every request fails.
 pub(super) const BAD: Measured = Measured { success_rate: Some(0.0), duration: Some(20.0) };
 /// No request fails.
-const GOOD: Measured = Measured { success_rate: Some(100.0), duration: Some(20.0) };
+pub(super) const GOOD: Measured = Measured { success_rate: Some(100.0), duration: Some(20.0) };
 
 fn traffic(error_percent: f64, milliseconds: f64) -> Measured {
     Measured { success_rate: Some(100.0 - error_percent), duration: Some(milliseconds) }
@@ -199,9 +199,14 @@ impl Experiment {
 
     /// Flagger checks once more, and the service has seen it.
     pub(super) async fn checks(&mut self, id: i64, measured: Measured) {
+        self.goes_on(measured);
+        self.is_seen(id).await;
+    }
+
+    /// Flagger looks once more, a minute later.
+    pub(super) fn goes_on(&mut self, measured: Measured) {
         self.world.deployer.clock.advance(MINUTE);
         self.look(measured);
-        self.is_seen(id).await;
     }
 
     /// No check fails any more, until the run has succeeded.

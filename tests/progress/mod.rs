@@ -11,6 +11,7 @@ mod commits; // commits of others that hold a revision
 mod ends; // how deployments end
 mod experiments; // four canaries with a stand-in for Flagger
 mod canary_news; // what Slack reads of a canary
+mod canary_terminal; // what `bart deploy` prints of one
 mod environments; // workloads of others that name a commit: statuses and comments
 mod limits; // what those may cause, and what not
 mod live; // what runs now, and the logs of it

@@ -24,7 +24,9 @@ fn log_key(pod: &str) -> (String, String, String) {
 }
 
 /// The lines that a program prints, as they come.
-fn lines_of(output: impl std::io::Read + Send + 'static) -> mpsc::UnboundedReceiver<String> {
+pub(super) fn lines_of(
+    output: impl std::io::Read + Send + 'static,
+) -> mpsc::UnboundedReceiver<String> {
     let (sender, lines) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines() {
@@ -35,7 +37,8 @@ fn lines_of(output: impl std::io::Read + Send + 'static) -> mpsc::UnboundedRecei
     lines
 }
 
-async fn until_line(lines: &mut mpsc::UnboundedReceiver<String>, expected: &str) {
+/// Waits for a line that has this in it.
+pub(super) async fn until_line(lines: &mut mpsc::UnboundedReceiver<String>, expected: &str) {
     let search = async {
         while let Some(line) = lines.recv().await {
             if line.contains(expected) {

@@ -267,6 +267,31 @@ fn a_host_that_is_taken_refuses_a_preview_as_a_deployment() {
     assert_eq!(errors.iter().map(|e| &*e.rule).collect::<Vec<_>>(), ["hosts"]);
 }
 
+/// Returns the WAML with a canary on `test`, which takes steps of that size.
+fn with_canary(step: u32) -> String {
+    let canary = format!(
+        "test:\n    ingress: [{{hostPrefix: shop, public: true, port: 8000}}]\n    \
+         autoscaling: {{horizontal: {{minReplicas: 2, maxReplicas: 6, cpu: {{averageUtilization: 75}}}}}}\n    \
+         canary: {{interval: 1m, threshold: 3, stepWeight: {step}, maxWeight: 60}}"
+    );
+    BEFORE.replace("test: {}", &canary)
+}
+
+#[test]
+fn the_forecast_of_a_canary_stands_under_its_target() {
+    let preview = preview(&with_canary(30), &with_canary(20));
+    let summary = text::describe_preview(&preview).summary;
+    let (_, canaries) = summary.split_once("**Canary**\n\n").unwrap();
+    insta::assert_snapshot!(canaries.split("\n\n").next().unwrap(), @"- `test`: 20, 40, 60 % of the traffic, a check each 1m; promoted after 3m at the earliest (t_min), all traffic back after 3m of failed checks (t_rollback)");
+    assert!(!describe_change(BEFORE, BEFORE).summary.contains("Canary"));
+
+    let [_, canary] = &preview.targets[..] else { panic!("{preview:?}") };
+    let many = Preview { targets: vec![canary.clone(); 32], ..preview.clone() };
+    let summary = text::describe_preview(&many).summary;
+    assert_eq!(summary.matches("% of the traffic").count(), 30);
+    assert!(summary.contains("- and 2 more\n"), "{summary}");
+}
+
 #[test]
 fn files_that_somebody_edited_are_compared_as_they_are() {
     let mut live = live(BEFORE, "test");

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 
+use crate::model::fleet::FleetCluster;
 use crate::model::id::{RepoName, RolloutName, TargetName};
 use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation};
@@ -336,7 +337,7 @@ impl TargetFilter {
             return "the service has no configured clusters, and so no labels".to_owned();
         };
         let labels = waml.targets().into_iter().filter_map(|target| configured.get(target));
-        let labels = labels.flat_map(|target| &target.labels);
+        let labels = labels.flat_map(|target| FleetCluster::of(target).labels);
         let mut labels: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
         labels.sort();
         labels.dedup();
@@ -348,14 +349,13 @@ impl TargetFilter {
     }
 }
 
+/// Checks that a target is a configured cluster with these labels.
 fn has_labels(clusters: &Clusters, target: &TargetName, labels: &BTreeMap<String, String>) -> bool {
     let cluster = match clusters {
         Clusters::Any(_) => None,
         Clusters::Known(configured) => configured.get(target),
     };
-    labels
-        .iter()
-        .all(|(key, value)| cluster.is_some_and(|cluster| cluster.labels.get(key) == Some(value)))
+    labels.is_empty() || cluster.is_some_and(|cluster| FleetCluster::of(cluster).has_labels(labels))
 }
 
 #[cfg(test)]

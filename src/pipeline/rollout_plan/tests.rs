@@ -116,6 +116,11 @@ fn labels_and_an_expression_narrow_the_patterns() {
     let eu = TargetFilter { labels: labels("region=eu"), ..TargetFilter::default() };
     let options = RolloutOptions::default();
     assert_eq!(sketch(&plan_of(eu.clone(), &options).unwrap()), "canary-1 prod-eu-2 prod-eu-1");
+    // A cluster's environment is a label, as fleets and placements have it.
+    let development =
+        TargetFilter { labels: labels("environment=development"), ..TargetFilter::default() };
+    let all = "canary-1 prod-us-1 prod-eu-2 prod-eu-1 dev-1";
+    assert_eq!(sketch(&plan_of(development, &options).unwrap()), all);
     let both = TargetFilter { patterns: vec!["prod-*".to_owned()], ..eu.clone() };
     assert_eq!(sketch(&plan_of(both, &options).unwrap()), "prod-eu-2 prod-eu-1");
     let regex =
@@ -180,7 +185,7 @@ fn a_selection_that_is_wrong_says_what_to_do() {
     `prod-(eu` is no regular expression: unclosed group; quote it, and write it like `prod-.*`
     `a)(b` is no regular expression: unopened group; quote it, and write it like `prod-.*`
     no target of this app has a name that matches `staging`: it is deployed to `canary-1`, `prod-us-1`, `prod-eu-2`, `prod-eu-1`, `dev-1` and `other`
-    no target of this app has the labels region=asia: it is deployed to `canary-1`, `prod-us-1`, `prod-eu-2`, `prod-eu-1`, `dev-1` and `other`, whose labels are `region=dev`, `region=eu` and `region=us`
+    no target of this app has the labels region=asia: it is deployed to `canary-1`, `prod-us-1`, `prod-eu-2`, `prod-eu-1`, `dev-1` and `other`, whose labels are `environment=development`, `region=dev`, `region=eu` and `region=us`
     no target is selected: name targets or globs, labels, a regular expression, or a rollout of the WAML
     `?` matches no target of this app: it is deployed to `canary-1`, `prod-us-1`, `prod-eu-2`, `prod-eu-1`, `dev-1` and `other`
     ");

@@ -214,7 +214,7 @@ pub const RULES: &[Rule] = rules! {
         "Every version is on clusters that there are, with pods that can run there; a version without a cluster or a number without effect is a warning.";
         "KubeVela, \"Multi-Version, Multi-Cluster Application Deployment\"; docs/traffic.md";
     "traffic" Both Settings(versions::traffic);
-        "Rules of traffic match what a route can match, and share requests between versions that have pods: 100 together, and nothing by weight where an `Ingress` routes.";
+        "Rules of traffic match what a route can match, and share requests between versions that have pods: 100 together, and where an `Ingress` routes, nothing by weight and no path twice.";
         "KubeVela, \"Multi-Version, Multi-Cluster Application Deployment\"; Gateway API, \"HTTPRoute\"; docs/traffic.md";
     "rollouts" Both Settings(rollouts::check);
         "A rollout has steps with targets of the app, each once, and gates with what they ask and its bound; one that accepts every failure is a warning.";

@@ -45,6 +45,7 @@ mod slo;
 mod stores; // databases, Redis
 mod traffic; // versions
 mod versions; // placement, and who gets which requests
+mod version_paths; // below those of an `Ingress`
 mod unknown; // failed lookups
 mod volumes;
 
@@ -257,8 +258,7 @@ impl<'a> Valid<'a> {
         let app = &self.waml.app;
         let spec = |live: LiveVersion<'_>| {
             let scaled = self.section.is_autoscaled();
-            let replicas = || self.section.scaling.as_ref().and_then(|scaling| scaling.replicas);
-            let pods = live.replicas.or_else(replicas).filter(|_| !scaled);
+            let pods = live.replicas.filter(|_| !scaled);
             VersionSpec {
                 name: live.version.name.clone(),
                 image: versions_view::image_of(live.version, &self.section, self.release),

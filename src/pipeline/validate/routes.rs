@@ -88,7 +88,8 @@ fn report_duplicates(ingresses: &[Ingress], target: &Target, report: &mut RuleRe
     }
 }
 
-fn paths<'a>(ingress: &'a Ingress, at: &Path) -> Vec<(&'a str, Path)> {
+/// Lists the paths of an address, each with its place.
+pub(super) fn paths<'a>(ingress: &'a Ingress, at: &Path) -> Vec<(&'a str, Path)> {
     match ingress.paths.as_deref() {
         None | Some([]) => vec![("/", at.clone())],
         Some(paths) => paths

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::ingress::is_path;
-use super::{RuleReport, Subject};
+use super::{RuleReport, Subject, version_paths};
 use crate::model::platform::network::IngressKind;
 use crate::model::target::Clusters;
 use crate::model::violation::Violation;
@@ -36,7 +36,8 @@ pub(super) fn placement(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
             .add(&at, violation.help("remove the versions that get no requests any more"));
     }
     for (index, version) in list.iter().enumerate() {
-        let (_, errors) = versions::pods_by_cluster(&subject.waml.app, version, fleet);
+        let (_, errors) =
+            versions::pods_by_cluster(subject.section, &subject.waml.app, version, fleet);
         for (number, error) in errors {
             report_nowhere(subject, error, &at.index(index).key("placement").index(number), report);
         }
@@ -79,7 +80,7 @@ fn report_nowhere(
         PlacementError::NoMatch => (
             "labels",
             "no cluster has these labels".to_owned(),
-            "use labels of the clusters' configuration".to_owned(),
+            "use `labels` of the clusters' configuration, or `environment`".to_owned(),
         ),
     };
     let violation = if knows_clusters(subject) {
@@ -162,6 +163,9 @@ pub(super) fn traffic(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         check.hosts(traffic, &at, report);
         check.rules(traffic, &at, report);
     }
+    if kind == IngressKind::Kubernetes {
+        version_paths::check(subject, report);
+    }
 }
 
 /// Sums up the pods of each version over the fleet; `None` where settings or an autoscaler say their number. A version
@@ -172,13 +176,13 @@ fn pods_by_version<'a>(
 ) -> BTreeMap<&'a str, Option<u64>> {
     let Some(fleet) = subject.fleet else { return BTreeMap::new() };
     let scaled = subject.section.is_autoscaled();
-    let replicas = subject.section.scaling.as_ref().and_then(|scaling| scaling.replicas);
     let sum = |version: &'a Version| {
-        let (pods, errors) = versions::pods_by_cluster(&subject.waml.app, version, fleet);
+        let (pods, errors) =
+            versions::pods_by_cluster(subject.section, &subject.waml.app, version, fleet);
         if !errors.is_empty() && !knows_clusters(subject) {
             return Some((version.name.as_str(), None));
         }
-        let numbers = pods.values().map(|pods| pods.or(replicas).filter(|_| !scaled));
+        let numbers = pods.values().map(|pods| pods.filter(|_| !scaled));
         let sum = numbers.map(|number| number.map(u64::from)).try_fold(0, |sum, n| Some(sum + n?));
         (!pods.is_empty()).then_some((version.name.as_str(), sum))
     };
@@ -301,12 +305,12 @@ impl TrafficCheck<'_> {
             let violation = Violation::error("traffic", message).expected("too many");
             report.add(&at, violation.help("put several paths below one"));
         }
-        let mut matches: HashSet<String> = HashSet::new();
+        let mut matches = HashSet::new();
         for (index, rule) in traffic.rules().iter().enumerate() {
             let path = at.index(index);
             self.targets(rule, &path, report);
             let is_open = rule.matches.as_ref().is_none_or(Vec::is_empty);
-            if is_open && !matches.insert(format!("{:?}", TrafficMatch::default())) {
+            if is_open && !matches.insert(requests(&TrafficMatch::default())) {
                 let violation = Violation::error("traffic", "an earlier rule has every request")
                     .expected("is repeated here")
                     .help("keep one of the two");
@@ -315,7 +319,7 @@ impl TrafficCheck<'_> {
             for (number, one) in rule.matches.iter().flatten().enumerate() {
                 let path = path.key("match").index(number);
                 self.matcher(one, &path, report);
-                if !matches.insert(format!("{one:?}")) {
+                if !matches.insert(requests(one)) {
                     let violation =
                         Violation::error("traffic", "an earlier rule has the same match")
                             .expected("is repeated here")
@@ -446,6 +450,15 @@ impl TrafficCheck<'_> {
             sum(rule, &path, report);
         }
     }
+}
+
+/// Returns the requests that a match takes, equal for two that take the same: the path, true if that is the whole one, and
+/// the headers.
+fn requests(one: &TrafficMatch) -> (String, bool, BTreeMap<String, Option<String>>) {
+    let (path, exact) = one.path();
+    let headers = one.headers.iter().flatten();
+    let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
+    (path.to_owned(), exact, headers.collect())
 }
 
 /// Checks that the weights of a rule are all of its requests.

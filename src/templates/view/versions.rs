@@ -25,26 +25,33 @@ pub(crate) const VERSION_LABEL: &str = "the-deployer.dev/version";
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveVersion<'a> {
     pub(crate) version: &'a Version,
-    /// Its pods; `None` where the app's settings or its autoscaler say their number.
+    /// Its pods; `None` where no setting says their number. An autoscaler, where there is one, changes it.
     pub(crate) replicas: Option<u32>,
 }
 
-/// Places a version of the WAML on the clusters of a fleet.
-pub(crate) fn pods_by_cluster(app: &AppKey, version: &Version, fleet: &FleetPlace) -> VersionPods {
+/// Places a version of the WAML on the clusters of a fleet. A placement without a number has the version's, and a
+/// version without one that of the app.
+pub(crate) fn pods_by_cluster(
+    section: &Section,
+    app: &AppKey,
+    version: &Version,
+    fleet: &FleetPlace,
+) -> VersionPods {
+    let of_app = section.scaling.as_ref().and_then(|scaling| scaling.replicas);
+    let of_version = version.replicas.or(of_app);
     let placement = |placement: &Placement| {
         let labels = placement.labels.iter().flatten();
         let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.clone()?)));
         ClusterPlacement {
             cluster: placement.cluster.clone(),
             labels: labels.collect(),
-            replicas: placement.replicas.or(version.replicas),
+            replicas: placement.replicas.or(of_version),
         }
     };
     let mut placements: Vec<ClusterPlacement> =
         version.placements().iter().map(placement).collect();
     if placements.is_empty() {
-        placements
-            .push(ClusterPlacement { replicas: version.replicas, ..ClusterPlacement::default() });
+        placements.push(ClusterPlacement { replicas: of_version, ..ClusterPlacement::default() });
     }
     place_version(app, &placements, &fleet.clusters)
 }
@@ -57,7 +64,7 @@ pub(crate) fn live_versions<'a>(
 ) -> Vec<LiveVersion<'a>> {
     let versions = section.versions.iter().flatten();
     let live = versions.filter_map(|version| {
-        let (pods, _) = pods_by_cluster(app, version, fleet);
+        let (pods, _) = pods_by_cluster(section, app, version, fleet);
         pods.get(&fleet.cluster).map(|replicas| LiveVersion { version, replicas: *replicas })
     });
     live.collect()
@@ -148,6 +155,8 @@ pub(crate) fn split_routes(
         };
         if is_wildcard(&view.host) {
             view.routes = rank_last(std::mem::take(&mut view.routes));
+        } else if view.routes.iter().any(RouteView::is_narrowed) {
+            rank_by_precision(&mut view.routes, &view.host);
         }
         if split.kind == IngressKind::Istio {
             sort_by_precision(&mut view.routes);
@@ -282,8 +291,38 @@ impl RouteSplit<'_> {
     }
 }
 
-/// The path of a version below another one.
-fn below(path: &str, version: &str) -> String {
+/// Ranks the routes of an address as the Gateway API does, for Traefik, which asks the route of the highest priority first,
+/// and gives one without a priority the length of its rule, by which headers would lift a shorter path above a longer one.
+///
+/// A route has the priority that its prefix alone would have by its length, and only a little more where that one is taken:
+/// other apps below the same host are ranked by length.
+fn rank_by_precision(routes: &mut [RouteView], host: &str) {
+    // From the last one to the first: of two that are as precise, the first one counts.
+    let mut order: Vec<&mut RouteView> = routes.iter_mut().rev().collect();
+    order.sort_by(|a, b| {
+        let precision = |route: &RouteView| (route.exact, route.headers.len());
+        let by_path = a.path.len().cmp(&b.path.len()).then_with(|| a.path.cmp(&b.path));
+        by_path.then_with(|| precision(a).cmp(&precision(b)))
+    });
+    let mut free = 0;
+    for same_length in order.chunk_by_mut(|a, b| a.path.len() == b.path.len()) {
+        let base = same_length
+            .first()
+            .map_or(free, |route| free.max(view::ingress::prefix_rule(host, &route.path).len()));
+        for same_path in same_length.chunk_by_mut(|a, b| a.path == b.path) {
+            // The place of the prefix alone stays free.
+            let first =
+                base + usize::from(same_path.first().is_some_and(|route| route.is_narrowed()));
+            for (priority, route) in (first..).zip(same_path) {
+                route.priority = Some(priority);
+                free = free.max(priority + 1);
+            }
+        }
+    }
+}
+
+/// The path of a version below another one, where an `Ingress` cannot share requests.
+pub(crate) fn below(path: &str, version: &str) -> String {
     format!("{}/{version}", path.trim_end_matches('/'))
 }
 
@@ -297,15 +336,14 @@ impl RouteView {
         Self { path, service, port, backends, ..route.clone() }
     }
 
+    /// Checks that the route asks for more than the beginning of the path.
+    fn is_narrowed(&self) -> bool {
+        self.exact || !self.headers.is_empty()
+    }
+
     /// Makes the route of a match, which leads nowhere yet.
-    ///
-    /// Traefik asks the longest rule first. An exact path and headers make a rule no longer by what they narrow, so such
-    /// a route gets a priority: that of the prefix's rule, and a little more.
     fn by_match(one: &TrafficMatch, host: &str, grpc: bool) -> Self {
-        let (path, exact) = match (&one.exact, &one.prefix) {
-            (Some(path), _) => (path.as_str(), true),
-            (None, prefix) => (prefix.as_deref().unwrap_or("/"), false),
-        };
+        let (path, exact) = one.path();
         let headers: Vec<HeaderView> = one
             .headers
             .iter()
@@ -314,18 +352,16 @@ impl RouteView {
                 Some(HeaderView { name: name.clone(), value: value.clone()? })
             })
             .collect();
-        let by_prefix = view::ingress::prefix_rule(host, path);
-        let mut rule = by_prefix.clone();
+        let mut rule = view::ingress::prefix_rule(host, path);
         if exact {
             rule = rule.replace("PathPrefix(", "Path(");
         }
         for HeaderView { name, value } in &headers {
             rule = format!("{rule} && Header(`{name}`, `{value}`)");
         }
-        let rank = by_prefix.len() + usize::from(exact) + headers.len();
         Self {
             path: path.to_owned(),
-            priority: (exact || !headers.is_empty()).then_some(rank),
+            priority: None,
             rule,
             service: String::new(),
             port: 0,

@@ -79,6 +79,8 @@ async fn a_plan_lists_the_steps_of_versions() {
     let plan = plan.ended(0, &[]).out.clone();
     let steps: Vec<&str> = plan.lines().filter(|line| line.contains("step ")).collect();
     assert_eq!(steps.len(), 2, "{plan}");
+    let (before, _) = plan.split_once("step 1: ").unwrap();
+    assert!(before.contains("the steps below are applied together, in one sync"), "{plan}");
     for (step, part) in
         steps.iter().zip(["v2 on prod-cluster-1: 2 → 4 pods", "v1 on prod-cluster-1: 4 → 2 pods"])
     {
