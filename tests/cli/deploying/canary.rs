@@ -62,16 +62,16 @@ async fn a_plan_shows_the_steps_of_a_canary() {
     let server = [("BART_SERVER", process.address())];
     let plan = developer.runs(&server, &["plan", "1.0", "prod-cluster-1", "dev"]).await;
     let plan = plan.ended(0, &[]).out.clone();
-    let (canary, plain) = plan.split_once("devx/shop on dev").unwrap();
-    assert!(canary.contains(STEPS), "{plan}");
-    assert!(!plain.contains("canary:"), "{plan}");
+    let (of_canary, of_plain) = plan.split_once("devx/shop on dev").unwrap();
+    assert!(of_canary.contains(STEPS), "{plan}");
+    assert!(!of_plain.contains("canary:"), "{plan}");
     let answer = ["plan", "1.0", "prod-cluster-1", "dev", "--output", "json"];
     let answer = developer.runs(&server, &answer).await;
     let answer = answer.ended(0, &[]).json();
-    let [canary, plain] = [0, 1].map(|number| &answer["plans"][number]["canary"]);
+    let [of_canary, of_plain] = [0, 1].map(|number| &answer["plans"][number]["canary"]);
     assert_eq!(
-        (&canary["minimum_seconds"], &canary["rollback_seconds"]),
+        (&of_canary["minimum_seconds"], &of_canary["rollback_seconds"]),
         (&json!(180), &json!(180))
     );
-    assert!(plain.is_null(), "{answer}");
+    assert!(of_plain.is_null(), "{answer}");
 }

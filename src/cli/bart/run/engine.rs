@@ -95,17 +95,16 @@ impl ContainerEngine {
         if sidecars.is_empty() {
             return app.await;
         }
-        let outcome = match app_container {
-            Some(name) => self.start_after_app(name, sidecars, app).await,
-            None => {
-                let started = tokio::select! {
-                    started = self.start_sidecars(sidecars) => started,
-                    _ = tokio::signal::ctrl_c() => Err(CliError::interrupted("the sidecars are removed")),
-                };
-                match started {
-                    Ok(()) => app.await,
-                    Err(error) => Err(error),
-                }
+        let outcome = if let Some(name) = app_container {
+            self.start_after_app(name, sidecars, app).await
+        } else {
+            let started = tokio::select! {
+                started = self.start_sidecars(sidecars) => started,
+                _ = tokio::signal::ctrl_c() => Err(CliError::interrupted("the sidecars are removed")),
+            };
+            match started {
+                Ok(()) => app.await,
+                Err(error) => Err(error),
             }
         };
         for sidecar in sidecars {
