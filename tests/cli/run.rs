@@ -314,9 +314,16 @@ async fn sidecars_share_the_network_of_the_apps_container_and_are_removed_with_i
     let calls = docker.read("calls");
     assert!(!calls.contains(VALUE) && !said.err.contains(VALUE), "{calls} {}", said.err);
     let calls: Vec<&str> = calls.lines().collect();
-    let [app, proxy, tail, removed_proxy, removed_tail] = calls[..] else {
-        panic!("{calls:#?}");
+    // The stand-in says at once that the app runs, so that a sidecar's call may be first.
+    let find_call = |part: &str| {
+        let call = calls.iter().find(|call| call.contains(part));
+        call.copied().unwrap_or_else(|| panic!("{part}: {calls:#?}"))
     };
+    let app = find_call("run --rm --init --name ");
+    let (proxy, tail) =
+        (find_call("sidecar-proxy --network "), find_call("sidecar-tail --network "));
+    let removed: Vec<_> =
+        calls.iter().filter_map(|call| call.strip_prefix("rm --force --volumes ")).collect();
     let name = app.strip_prefix("run --rm --init --name ").unwrap().split(' ').next().unwrap();
     assert!(app.contains("--publish 127.0.0.1:5353:5353/udp"), "the app's network has it: {app}");
     let start = |sidecar: &str| {
@@ -328,12 +335,12 @@ async fn sidecars_share_the_network_of_the_apps_container_and_are_removed_with_i
     assert!(proxy.ends_with(":/etc/proxy:ro ghcr.io/acme/proxy:1.2 --fast"), "{proxy}");
     assert!(tail.starts_with(&start("tail")) && tail.contains(" --env KEY "), "{tail}");
     assert!(tail.contains(":/etc/app:ro") && tail.ends_with("example/shop:1 --tail"), "{tail}");
-    assert_eq!(
-        [removed_proxy, removed_tail],
-        ["proxy", "tail"].map(|one| format!("rm --force --volumes {name}-sidecar-{one}"))
-    );
-    let app_env = "LEVEL=debug\nMODE=slow\n";
-    assert_eq!(docker.read("env"), format!("{app_env}LEVEL=debug\n{app_env}"));
+    let [first, second] = ["proxy", "tail"].map(|one| format!("{name}-sidecar-{one}"));
+    assert_eq!(removed, [first.as_str(), &second, name], "the app after whom shares its network");
+    let env = docker.read("env");
+    let mut env: Vec<&str> = env.lines().collect();
+    env.sort_unstable();
+    assert_eq!(env, ["LEVEL=debug", "LEVEL=debug", "LEVEL=debug", "MODE=slow", "MODE=slow"]);
     assert_eq!(docker.read("inherited"), format!("KEY=a\n{VALUE}\n").repeat(2));
 }
 
@@ -351,6 +358,23 @@ async fn a_sidecar_that_cannot_start_ends_the_app() {
     // An app that ends before its sidecars could start leaves nothing either.
     let variables = [("PATH", path.as_str()), ("RUNNING", "false")];
     runs(&developer, &variables, &run).await.ended(5, &[]);
+}
+
+/// `bart run` checks no WAML, and writes files that are called after what stands in it.
+#[tokio::test]
+async fn a_name_in_the_waml_leads_to_no_file_outside_the_runs_folder() {
+    let sidecar = app(SIDECARS).replace("name: proxy", "name: ../../proxy");
+    let file = app(SIDECARS).replace("app.toml:", "../../app.toml:");
+    for (waml, said) in [
+        (sidecar, "\"../../proxy\" is not a legal name of a sidecar"),
+        (file, "\"../../app.toml\" is no name of a file"),
+    ] {
+        let developer = Developer::of("https://github.example.com/example/shop", &waml);
+        let docker = Docker::new();
+        let path = docker.path();
+        let run = ["--no-secrets", "--with-dependencies", "--tag", "1"];
+        runs(&developer, &[("PATH", path.as_str())], &run).await.ended(2, &[said]);
+    }
 }
 
 #[tokio::test]

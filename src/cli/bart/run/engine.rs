@@ -95,22 +95,25 @@ impl ContainerEngine {
         if sidecars.is_empty() {
             return app.await;
         }
-        let outcome = if let Some(name) = app_container {
-            self.start_after_app(name, sidecars, app).await
-        } else {
-            let started = tokio::select! {
-                started = self.start_sidecars(sidecars) => started,
-                _ = tokio::signal::ctrl_c() => Err(CliError::interrupted("the sidecars are removed")),
-            };
-            match started {
-                Ok(()) => app.await,
-                Err(error) => Err(error),
-            }
+        if let Some(name) = app_container {
+            return self.start_after_app(name, sidecars, app).await;
+        }
+        let started = tokio::select! {
+            started = self.start_sidecars(sidecars) => started,
+            _ = tokio::signal::ctrl_c() => Err(CliError::interrupted("the sidecars are removed")),
         };
+        let outcome = match started {
+            Ok(()) => app.await,
+            Err(error) => Err(error),
+        };
+        self.remove_sidecars(sidecars).await;
+        outcome
+    }
+
+    async fn remove_sidecars(&self, sidecars: &[SidecarContainer]) {
         for sidecar in sidecars {
             self.finish(&["rm", "--force", "--volumes", &sidecar.container]).await;
         }
-        outcome
     }
 
     async fn start_after_app(
@@ -124,17 +127,28 @@ impl ContainerEngine {
             self.wait_until_running(name).await;
             self.start_sidecars(sidecars).await
         };
+        let mut ended = None;
         let started = tokio::select! {
-            outcome = &mut app => return outcome,
+            outcome = &mut app => {
+                ended = Some(outcome);
+                Ok(())
+            }
             started = starting => started,
         };
-        if started.is_err() {
-            self.finish(&["rm", "--force", "--volumes", name]).await;
-            // The app ends because it was removed.
-            let _removed = app.await;
-            return started;
+        if started.is_ok() && ended.is_none() {
+            ended = Some((&mut app).await);
         }
-        app.await
+        // Podman removes no container whose network others share, also not when it ends.
+        self.remove_sidecars(sidecars).await;
+        self.finish(&["rm", "--force", "--volumes", name]).await;
+        match (started, ended) {
+            (Ok(()), Some(outcome)) => outcome,
+            (started, _) => {
+                // The app ends because it was removed.
+                let _removed = app.await;
+                started
+            }
+        }
     }
 
     /// Waits for ever if it never runs: the caller hears of its end.

@@ -14,6 +14,8 @@ use super::process;
 use super::sidecar_plan::SidecarPlan;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output;
+use crate::model::id::is_rfc1123_label;
+use crate::model::secret_key::is_secret_key;
 use crate::waml::section::Section;
 
 /// One run.
@@ -118,6 +120,11 @@ impl RunJob<'_> {
         ports: &BTreeSet<RunPort>,
     ) -> Result<SidecarContainer, CliError> {
         let SidecarPlan { name, command, args, variables, files, .. } = sidecar;
+        // Files are called after it.
+        if !is_rfc1123_label(name) {
+            return Err(CliError::usage(format!("{name:?} is not a legal name of a sidecar"))
+                .hint("use up to 63 lower-case letters, digits and `-`"));
+        }
         let own_name = format!("{}-sidecar-{name}", self.name);
         let container = LocalContainer {
             name: &own_name,
@@ -161,6 +168,10 @@ impl RunJob<'_> {
         for (n, (folder, files)) in by_folder.into_iter().enumerate() {
             let own = self.folder.path().join(name).join(n.to_string());
             for file in files {
+                if !is_secret_key(&file.name) {
+                    return Err(CliError::usage(format!("{:?} is no name of a file", file.name))
+                        .hint("use letters, digits, `-`, `_` and `.`, without folders"));
+                }
                 self.folder.write(&own.join(&file.name), &file.content)?;
             }
             self.folder.open_to_container(&own)?;
