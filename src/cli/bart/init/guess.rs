@@ -90,11 +90,11 @@ fn framework_port(files: &BTreeMap<&str, String>) -> Option<Guess<u16>> {
         ("package.json", "\"nuxt\"", 3000),
         ("package.json", "\"express\"", 3000),
         ("package.json", "\"@nestjs/core\"", 3000),
-        ("go.mod", "gin-gonic/gin", 8080),
-        ("go.mod", "labstack/echo", 1323),
-        ("go.mod", "gofiber/fiber", 3000),
-        ("go.mod", "go-chi/chi", 3000),
-        ("go.mod", "gorilla/mux", 8000),
+        ("go.mod", "github.com/gin-gonic/gin", 8080),
+        ("go.mod", "github.com/labstack/echo", 1323),
+        ("go.mod", "github.com/gofiber/fiber", 3000),
+        ("go.mod", "github.com/go-chi/chi", 3000),
+        ("go.mod", "github.com/gorilla/mux", 8000),
         ("Cargo.toml", "actix-web", 8080),
         ("Cargo.toml", "rocket", 8000),
         ("Cargo.toml", "axum", 3000),
@@ -108,12 +108,31 @@ fn framework_port(files: &BTreeMap<&str, String>) -> Option<Guess<u16>> {
         ("pom.xml", "spring-boot", 8080),
     ];
     FRAMEWORKS.into_iter().find_map(|(file, word, port)| {
-        // Go lists what its modules need as well.
-        let mut lines = files.get(file)?.lines().filter(|line| !line.ends_with("// indirect"));
-        let has_it = lines.any(|line| line.to_ascii_lowercase().contains(word));
-        let name = word.trim_matches('"');
+        let has_it = files.get(file)?.lines().any(|line| match file {
+            // Go lists what its modules need as well.
+            "go.mod" => !line.ends_with("// indirect") && is_required(line, word),
+            "Cargo.toml" => is_dependency(line, word),
+            _ => line.to_ascii_lowercase().contains(word),
+        });
+        let name = word.trim_matches('"').trim_start_matches("github.com/");
         has_it.then(|| Guess::new(port, format!("the usual port of {name}, which {file} names")))
     })
+}
+
+/// Returns whether a line of go.mod requires the module, in any major version.
+fn is_required(line: &str, module: &str) -> bool {
+    let mut words = line.split_whitespace().filter(|word| *word != "require");
+    let rest = words.next().and_then(|path| path.strip_prefix(module));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("/v"))
+}
+
+/// Returns whether a line of Cargo.toml is a dependency of that name: `axum = "0.8"`, `[dependencies.axum]`.
+fn is_dependency(line: &str, name: &str) -> bool {
+    let key = line.split(['=', '#']).next().unwrap_or_default().trim();
+    let table = key.trim_start_matches('[').trim_end_matches(']').trim();
+    key == name
+        || key.strip_suffix(".workspace") == Some(name)
+        || table == format!("dependencies.{name}")
 }
 
 /// Reads the lines `NAME: COMMAND` of a Procfile; a release phase is no process.
@@ -185,7 +204,16 @@ mod tests {
         let of_another = gin.replace("v1.10.0", "v1.10.0 // indirect");
         assert_eq!(of(&[("go.mod", &of_another)]).port, PortGuess::Unknown);
         assert_eq!(usual(&[("Cargo.toml", "[dependencies]\naxum = \"0.8\"\n")]), 3000);
-        assert_eq!(of(&[("go.mod", "module x\n")]).port, PortGuess::Unknown);
+        assert_eq!(usual(&[("Cargo.toml", "[dependencies.axum]\nversion = \"0.8\"\n")]), 3000);
+        let v5 = "require (\n\tgithub.com/go-chi/chi/v5 v5.2.1\n)\n";
+        assert_eq!(usual(&[("go.mod", v5)]), 3000);
+        for (file, text) in [
+            ("go.mod", "module x\n"),
+            ("go.mod", "module github.com/go-chi/chi\n"),
+            ("Cargo.toml", "[dependencies]\nrocketmq-client = \"1\"\n# not axum\n"),
+        ] {
+            assert_eq!(of(&[(file, text)]).port, PortGuess::Unknown, "{text}");
+        }
     }
 
     #[test]
