@@ -181,7 +181,7 @@ async fn the_hold_of_a_fleets_rollback_is_shown_on_its_clusters_and_released_on_
         assert!(page.contains("It is held already, by the hold of prod, "), "{page}");
         prod.confirms(&format!("{}/hold", app_page("eu-1")), "we look at it").await;
         let page = prod.page(&format!("{}/release", app_page("eu-1"))).await;
-        assert!(page.contains("has held it on eu-1 since "), "its own now: {page}");
+        follow(&page, &["has held it on eu-1 since ", "Another hold stays: "]);
         prod.confirms(&format!("{}/release", app_page("eu-1")), "it is over").await;
         prod.confirms("/apps/prod/devx/shop/release", "it is over").await;
         assert_eq!(
@@ -197,6 +197,14 @@ async fn the_hold_of_a_fleets_rollback_is_shown_on_its_clusters_and_released_on_
             &page,
             &["/apps/eu-1/devx/shop/release\">Release", "holds automation off eu-1 since "],
         );
+        // A newer one of the fleet hides no way to release the cluster's own.
+        let body = json!({"reason": "we look at all"});
+        let (status, held) = prod.asks("/apps/prod/devx/shop/hold", body).await;
+        assert_eq!(status, 200, "{held}");
+        let page = prod.page(&app_page("eu-1")).await;
+        let release = "<a href=\"/apps/eu-1/devx/shop/release\">Release</a>";
+        follow(&page, &[release, "holds automation off prod since "]);
+        prod.confirms("/apps/prod/devx/shop/release", "it is over").await;
         assert_eq!(listed(prod, "state=held").await, ["eu-1"], "and no other cluster is");
     })
     .await;

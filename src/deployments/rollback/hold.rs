@@ -17,6 +17,16 @@ impl Deployments {
         self.store.holds(target).await.map_err(BackendError::new)
     }
 
+    /// Returns the holds that concern an app on a target, oldest first: also those of the clusters and fleets that the
+    /// target shares a cluster with.
+    pub(crate) async fn holds_that_concern(
+        &self,
+        AppInstance { target, app }: &AppInstance,
+    ) -> Result<Vec<Hold>, BackendError> {
+        let holds = self.store.holds_that_concern(Some(target)).await.map_err(BackendError::new)?;
+        Ok(holds.into_iter().filter(|hold| hold.app == *app).collect())
+    }
+
     /// Places a hold: automation may not deploy the app to the target.
     pub(crate) async fn place_hold(
         &self,

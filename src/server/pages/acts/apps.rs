@@ -10,13 +10,13 @@ use crate::api::builds::{BuildPage, BuildSummary};
 use crate::api::deployments::DeployAnswer;
 use crate::api::plans::{PlanAnswer, PlanOutcome};
 use crate::api::revisions::{RevisionList, RevisionSummary};
-use crate::api::rollbacks::{HoldAnswer, HoldList, HoldSummary, RollbackAnswer, RollbackVersion};
+use crate::api::rollbacks::{HoldAnswer, HoldSummary, RollbackAnswer, RollbackVersion};
 use crate::deployments::CodeHost;
 use crate::model::app_instance::AppInstance;
 use crate::model::github_deployment::RequiredChecks;
 use crate::model::id::RepoName;
 use crate::server::act_api::ApiRefusal;
-use crate::server::call::{PathParam, QueryPairs, unprocessable};
+use crate::server::call::{PathParam, QueryPairs, unavailable, unprocessable};
 use crate::server::pages::acts::act_call::ActCall;
 use crate::server::pages::acts::confirmation::{
     ActConfirmation, ActField, Choice, ChoiceField, ChoiceOption, SelectField, TextField,
@@ -252,12 +252,11 @@ async fn release_page(
         back: back(instance),
         ..ActConfirmation::default()
     };
-    let HoldList { holds } = call
-        .api
-        .get(&format!("/holds?target={}", encode_segment(instance.target.as_str())))
-        .await?;
-    let own = holds.into_iter().find(|hold| hold.app == instance.app.to_string());
-    let other = app.hold.filter(|hold| hold.target != app.target);
+    let holds = call.request.deployments().holds_that_concern(instance).await;
+    let holds = holds.map_err(|error| unavailable(&error))?.into_iter().map(HoldSummary::from);
+    let (own, others): (Vec<_>, Vec<_>) = holds.partition(|hold| hold.target == app.target);
+    let other = others.into_iter().next_back();
+    let own = own.into_iter().next();
     let Some(hold) = own else {
         match other {
             Some(hold) => {

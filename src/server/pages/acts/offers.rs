@@ -45,11 +45,16 @@ pub(crate) async fn acts_on_app(
     let mut links = vec![on_app("rollback", "Roll back")];
     match &now.hold {
         None => links.push(on_app("hold", "Hold")),
-        Some(Hold { target: held, .. }) if may_act_on(held).await => {
-            let held = AppInstance { target: held.clone(), app: app.clone() };
-            links.push(ActLink::new(format!("{}/release", app_path(&held)), "Release"));
+        Some(Hold { target: held, .. }) => {
+            // The newest hold is shown; the target may have one of its own beside it.
+            let own_holds = call.deployments().holds(Some(target)).await.unwrap_or_default();
+            if own_holds.iter().any(|hold| hold.app == *app) {
+                links.push(on_app("release", "Release"));
+            } else if may_act_on(held).await {
+                let held = AppInstance { target: held.clone(), app: app.clone() };
+                links.push(ActLink::new(format!("{}/release", app_path(&held)), "Release"));
+            }
         }
-        Some(_) => {}
     }
     // With GitHub, people create deployments there, with a token of their own; others see what would change.
     let may_create =
