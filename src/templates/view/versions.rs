@@ -295,7 +295,8 @@ impl RouteSplit<'_> {
 /// and gives one without a priority the length of its rule, by which headers would lift a shorter path above a longer one.
 ///
 /// A route has the priority that its prefix alone would have by its length, and only a little more where that one is taken:
-/// other apps below the same host are ranked by length.
+/// other apps below the same host are ranked by length. Several rules for one path can go before the route of another app
+/// whose path is a few characters longer; the page says so.
 fn rank_by_precision(routes: &mut [RouteView], host: &str) {
     // From the last one to the first: of two that are as precise, the first one counts.
     let mut order: Vec<&mut RouteView> = routes.iter_mut().rev().collect();
