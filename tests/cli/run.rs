@@ -32,11 +32,10 @@ fn developer(more: &str) -> Developer {
     Developer::of("https://github.example.com/example/shop", &app(more))
 }
 
-/// Records what it is given. The app goes on until a call has the text of `WAIT_FOR`, if there is one, and ends with 5.
+/// Records what it is given, the call last. The app goes on until a call has the text of `WAIT_FOR`, if there is one, and ends with 5.
 const DOCKER: &str = r#"#!/bin/sh
 home=$(dirname "$0")
 if [ "$1" = container ]; then echo "${RUNNING:-true}"; exit 0; fi
-echo "$@" >>"$home/calls"
 last=
 for one in "$@"; do
   case "$last" in
@@ -46,6 +45,7 @@ for one in "$@"; do
   esac
   last=$one
 done
+echo "$@" >>"$home/calls"
 case "$*" in
 *"${FAIL:-no such call}"*) exit 125;;
 *--detach*|network*|rm*) exit 0;;
@@ -374,6 +374,16 @@ async fn a_name_in_the_waml_leads_to_no_file_outside_the_runs_folder() {
         let path = docker.path();
         let run = ["--no-secrets", "--with-dependencies", "--tag", "1"];
         runs(&developer, &[("PATH", path.as_str())], &run).await.ended(2, &[said]);
+    }
+    // A command has the files below a folder.
+    let folder = app("").replace("/etc/app", "/../../app");
+    let file = app("").replace("app.toml:", "../../app.toml:");
+    for (waml, said) in [
+        (folder, "leads out of the run's folder"),
+        (file, "\"../../app.toml\" is no name of a file"),
+    ] {
+        let developer = Developer::of("https://github.example.com/example/shop", &waml);
+        runs(&developer, &[], &["--no-secrets", "--", "true"]).await.ended(2, &[said]);
     }
 }
 

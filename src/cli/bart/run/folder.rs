@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::settings::write_private;
@@ -22,9 +22,17 @@ impl RunFolder {
         &self.0
     }
 
-    /// Writes a file that only its owner can read, and makes the folders before it.
-    #[expect(clippy::unused_self, reason = "files are written only where they are removed")]
+    /// Writes a file that only its owner can read, and makes the folders before it. Parts of the path are what the WAML
+    /// says, which no rule has judged: a path that leads out of this folder is refused.
     pub(super) fn write(&self, path: &Path, bytes: &[u8]) -> CommandOutcome {
+        let is_normal = |part| matches!(part, Component::Normal(_));
+        if !path.strip_prefix(&self.0).is_ok_and(|rest| rest.components().all(is_normal)) {
+            return Err(CliError::usage(format!(
+                "{} leads out of the run's folder",
+                path.display()
+            ))
+            .hint("write folders and names of files without `..`"));
+        }
         write_private(path, bytes)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -43,8 +43,7 @@ impl RunJob<'_> {
         if !self.plan.files.is_empty() {
             let root = self.folder.path().join("root");
             for file in &self.plan.files {
-                let folder = root.join(file.folder.trim_start_matches('/'));
-                self.folder.write(&folder.join(&file.name), &file.content)?;
+                self.write_file(&root.join(file.folder.trim_start_matches('/')), file)?;
             }
             let root = root.display();
             output::note(&output::note_line(format!(
@@ -154,6 +153,14 @@ impl RunJob<'_> {
         Ok(file)
     }
 
+    fn write_file(&self, folder: &Path, file: &RunFile) -> CommandOutcome {
+        if !is_secret_key(&file.name) {
+            return Err(CliError::usage(format!("{:?} is no name of a file", file.name))
+                .hint("use letters, digits, `-`, `_` and `.`, without folders"));
+        }
+        self.folder.write(&folder.join(&file.name), &file.content)
+    }
+
     /// Writes the files of a container below a folder of that name, a folder of this machine for each in the container.
     fn write_mounts(
         &self,
@@ -168,11 +175,7 @@ impl RunJob<'_> {
         for (n, (folder, files)) in by_folder.into_iter().enumerate() {
             let own = self.folder.path().join(name).join(n.to_string());
             for file in files {
-                if !is_secret_key(&file.name) {
-                    return Err(CliError::usage(format!("{:?} is no name of a file", file.name))
-                        .hint("use letters, digits, `-`, `_` and `.`, without folders"));
-                }
-                self.folder.write(&own.join(&file.name), &file.content)?;
+                self.write_file(&own, file)?;
             }
             self.folder.open_to_container(&own)?;
             mounts.push((own, folder.to_owned()));
