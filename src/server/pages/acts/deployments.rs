@@ -11,6 +11,7 @@ use crate::server::call::{PathParam, no_deployment, unavailable};
 use crate::server::pages::acts::act_call::ActCall;
 use crate::server::pages::acts::confirmation::{ActConfirmation, ActField};
 use crate::server::pages::acts::form::ActForm;
+use crate::server::pages::acts::offers::can_be_cancelled;
 use crate::server::problem::Problem;
 
 /// Shows what a cancellation does.
@@ -53,10 +54,8 @@ async fn cancel_page(call: &ActCall, id: &DeployId) -> Result<ActConfirmation, A
         page.consequences.push("It has ended, so there is nothing to cancel.".to_owned());
         return Ok(page);
     }
-    // One of all apps is cancelled with those of them that wait.
-    let waits = deployment.state.is_before_push()
-        && (!deployment.all_apps || apps.iter().any(|app| app.state.is_before_push()));
-    if !waits {
+    let app_states = apps.iter().map(|app| app.state);
+    if !can_be_cancelled(deployment.state, deployment.all_apps, app_states) {
         let sentence = "Its push has begun, and may have arrived, so it cannot be cancelled: roll back instead.";
         page.consequences.push(sentence.to_owned());
         return Ok(page);

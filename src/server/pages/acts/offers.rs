@@ -7,7 +7,7 @@ use crate::deployments::app_state::AppNow;
 use crate::deployments::rollouts::RolloutView;
 use crate::model::app_instance::AppInstance;
 use crate::model::callers::Scope;
-use crate::model::deployment::Deployment;
+use crate::model::deployment::{Deployment, State};
 use crate::model::id::{LockId, TargetName};
 use crate::model::lock::{Lock, LockScope};
 use crate::model::rollback::Hold;
@@ -78,10 +78,8 @@ pub(crate) async fn acts_on_deployment(
     deployment: &Deployment,
     parts: &[Deployment],
 ) -> ActLinks {
-    // One of all apps is cancelled with those of them that wait.
-    let can_be_cancelled = deployment.state.is_before_push()
-        && (!deployment.all_apps || parts.iter().any(|part| part.state.is_before_push()));
-    if !can_be_cancelled {
+    let part_states = parts.iter().map(|part| part.state);
+    if !can_be_cancelled(deployment.state, deployment.all_apps, part_states) {
         return ActLinks::default();
     }
     let path = format!("/deployments/{}", deployment.id);
@@ -90,6 +88,16 @@ pub(crate) async fn acts_on_deployment(
         return ActLinks::default();
     }
     ActLinks { links: vec![ActLink::new(format!("{path}/cancel"), "Cancel")], sign_in: None }
+}
+
+/// Returns whether a deployment can be cancelled: while its push has not begun. One of all apps is cancelled with those of
+/// them that wait.
+pub(super) fn can_be_cancelled(
+    state: State,
+    is_of_all_apps: bool,
+    mut part_states: impl Iterator<Item = State>,
+) -> bool {
+    state.is_before_push() && (!is_of_all_apps || part_states.any(State::is_before_push))
 }
 
 /// Returns the acts on a rollout.
