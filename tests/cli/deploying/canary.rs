@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::place_with;
 use crate::harness::developer::Developer;
 use crate::harness::process::Home;
 
@@ -55,10 +56,7 @@ async fn render_explains_a_canary_in_place_of_the_manifests() {
 
 #[tokio::test]
 async fn a_plan_shows_the_steps_of_a_canary() {
-    let home = Home::embedded();
-    let process = home.start().await;
-    home.commit("example/shop", WAML);
-    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let (_home, process, developer) = place_with(Home::embedded(), WAML).await;
     let server = [("BART_SERVER", process.address())];
     let plan = developer.runs(&server, &["plan", "1.0", "prod-cluster-1", "dev"]).await;
     let plan = plan.ended(0, &[]).out.clone();

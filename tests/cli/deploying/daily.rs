@@ -6,29 +6,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::{place_with, three_targets};
 use crate::harness::developer::{Developer, Said};
 use crate::harness::events::waml;
 use crate::harness::process::{Home, Process};
 use crate::harness::registry::{Entry, Registry};
 use crate::harness::terminal::on_a_terminal;
 
-/// Deploys to `dev`, `prod-1` and `prod-2`.
-fn three_targets() -> String {
-    let one = waml("shop");
-    let (head, settings) = one.split_once("  prod-cluster-1:\n").unwrap();
-    let each = |name: &str| format!("  {name}:\n{settings}");
-    format!("{head}{}{}{}", each("dev"), each("prod-1"), each("prod-2"))
-}
-
 async fn place() -> (Home, Process, Developer) {
     place_with(Home::embedded(), &three_targets()).await
-}
-
-async fn place_with(home: Home, waml: &str) -> (Home, Process, Developer) {
-    let process = home.start().await;
-    home.commit("example/shop", waml);
-    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
-    (home, process, developer)
 }
 
 /// The live release of the app on a target.

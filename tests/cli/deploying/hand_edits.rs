@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use super::place_with;
 use crate::harness::developer::Developer;
 use crate::harness::events::waml;
 use crate::harness::git::{Bare, git};
@@ -12,10 +13,7 @@ const IMPORT: [&str; 2] = ["import-edit", "prod-cluster-1"];
 
 /// An app that is deployed, and its developer.
 async fn deployed() -> (Home, Process, Developer) {
-    let home = Home::embedded();
-    let process = home.start().await;
-    home.commit("example/shop", &waml("shop"));
-    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let (home, process, developer) = place_with(Home::embedded(), &waml("shop")).await;
     let server = [("BART_SERVER", process.address())];
     let deploy = ["deploy", "1.0", "prod-cluster-1"];
     developer.runs(&server, &deploy).await.ended(0, &["succeeded"]);

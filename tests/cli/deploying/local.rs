@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::place_with;
 use crate::harness::developer::{Developer, Said};
 use crate::harness::events::waml;
 use crate::harness::git_host::GitHost;
@@ -9,14 +10,7 @@ use crate::harness::process::{Held, Home, Process};
 
 /// A service with the repository of `shop`, and its developer.
 async fn place() -> (Home, Process, Developer) {
-    place_in(Home::embedded()).await
-}
-
-async fn place_in(home: Home) -> (Home, Process, Developer) {
-    let process = home.start().await;
-    home.commit("example/shop", &waml("shop"));
-    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
-    (home, process, developer)
+    place_with(Home::embedded(), &waml("shop")).await
 }
 
 #[tokio::test]
@@ -139,7 +133,7 @@ async fn a_template_that_only_the_service_has_is_no_reason_to_refuse() {
 async fn ctrl_c_says_how_to_go_on_and_the_deployment_does() {
     let host = GitHost::start().await;
     let (home, bare) = Home::on(&host);
-    let (_home, process, developer) = place_in(home).await;
+    let (_home, process, developer) = place_with(home, &waml("shop")).await;
     let held = Held::first_push(&bare, "pre-receive");
     let server = [("BART_SERVER", process.address())];
     let child = developer.bart(&server, &["deploy", "2.0", "prod-cluster-1"]).spawn().unwrap();
@@ -158,7 +152,7 @@ async fn ctrl_c_says_how_to_go_on_and_the_deployment_does() {
 async fn who_waits_too_long_is_told_that_it_goes_on() {
     let host = GitHost::start().await;
     let (home, bare) = Home::on(&host);
-    let (_home, process, developer) = place_in(home).await;
+    let (_home, process, developer) = place_with(home, &waml("shop")).await;
     let server = [("BART_SERVER", process.address())];
     let held = Held::first_push(&bare, "pre-receive");
     let deploy = ["deploy", "2.0", "prod-cluster-1", "--timeout", "1s", "-o", "json"];

@@ -4,31 +4,21 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use super::{place_with, three_targets};
 use crate::harness::developer::{Developer, Said};
-use crate::harness::events::waml;
 use crate::harness::git_host::GitHost;
 use crate::harness::process::{Held, Home, Process};
 use crate::harness::terminal::{on_a_terminal, screen, text};
 
-/// Deploys to `dev`, `prod-1` and `prod-2`; a rollout of that name waits for a person after `dev`.
-fn three_targets() -> String {
+/// Deploys to three targets; a rollout of that name waits for a person after `dev`.
+fn with_rollout() -> String {
     let rollouts = "rollouts:\n  production:\n    steps:\n    - targets: [dev]\n    - approval: {}\n    \
                     - targets: [\"prod-*\"]\n      parallel: 2\n";
-    let one = waml("shop");
-    let (head, settings) = one.split_once("  prod-cluster-1:\n").unwrap();
-    let each = |name: &str| format!("  {name}:\n{settings}");
-    format!("{head}{}{}{}{rollouts}", each("dev"), each("prod-1"), each("prod-2"))
-}
-
-async fn place_in(home: Home) -> (Home, Process, Developer) {
-    let process = home.start().await;
-    home.commit("example/shop", &three_targets());
-    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
-    (home, process, developer)
+    three_targets() + rollouts
 }
 
 async fn place() -> (Home, Process, Developer) {
-    place_in(Home::embedded()).await
+    place_with(Home::embedded(), &with_rollout()).await
 }
 
 /// The newest rollout.
@@ -104,7 +94,7 @@ async fn what_fails_is_undone_and_the_exit_code_says_so() {
     let (_home, process, developer) = place().await;
     let server = [("BART_SERVER", process.address())];
     developer.runs(&server, &["deploy", "1.0", "dev"]).await.ended(0, &[]);
-    let broken = three_targets().replacen("  prod-1:\n", "  prod-1:\n    template: none\n", 1);
+    let broken = with_rollout().replacen("  prod-1:\n", "  prod-1:\n    template: none\n", 1);
     developer.commits(&broken);
     developer.pushes();
     let start = ["rollout", "start", "2.0", "--targets", "dev,prod-1", "-o", "json"];
@@ -125,7 +115,7 @@ async fn what_fails_is_undone_and_the_exit_code_says_so() {
 async fn ctrl_c_ends_the_display_and_not_the_rollout() {
     let host = GitHost::start().await;
     let (home, bare) = Home::on(&host);
-    let (_home, process, developer) = place_in(home).await;
+    let (_home, process, developer) = place_with(home, &with_rollout()).await;
     let held = Held::first_push(&bare, "pre-receive");
     let server = [("BART_SERVER", process.address())];
     let start = ["rollout", "start", "2.0", "--targets", "dev,prod-1"];

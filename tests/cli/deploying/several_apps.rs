@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::place_with;
 use crate::harness::developer::Developer;
 use crate::harness::events::waml;
 use crate::harness::process::{Home, Process};
@@ -10,10 +11,7 @@ const TARGET: &str = "prod-cluster-1";
 
 /// A repository with `.weave.yaml`, and the apps `web` and `worker` beside it.
 async fn place() -> (Home, Process, Developer) {
-    let home = Home::embedded();
-    let process = home.start().await;
-    home.commit("example/shop", &waml("shop"));
-    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let (home, process, developer) = place_with(Home::embedded(), &waml("shop")).await;
     std::fs::create_dir(developer.work().join(".weave")).unwrap();
     for app in ["web", "worker"] {
         std::fs::write(developer.work().join(format!(".weave/{app}.yaml")), waml(app)).unwrap();

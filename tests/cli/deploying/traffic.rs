@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::developer::Developer;
+use super::place_with;
 use crate::harness::process::Home;
 
 const WAML: &str = "schema: \"2\"
@@ -21,10 +21,7 @@ deploy:
 
 #[tokio::test]
 async fn weights_are_set_deployed_and_shown() {
-    let home = Home::embedded();
-    let process = home.start().await;
-    home.commit("example/shop", WAML);
-    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let (_home, process, developer) = place_with(Home::embedded(), WAML).await;
     let server = [("BART_SERVER", process.address())];
     let show = ["traffic", "show", "prod-cluster-1"];
     developer.runs(&server, &show).await.ended(1, &["no revision of devx/shop is live"]);
@@ -66,10 +63,7 @@ async fn weights_are_set_deployed_and_shown() {
 
 #[tokio::test]
 async fn a_plan_lists_the_steps_of_versions() {
-    let home = Home::embedded();
-    let process = home.start().await;
-    home.commit("example/shop", WAML);
-    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let (_home, process, developer) = place_with(Home::embedded(), WAML).await;
     let server = [("BART_SERVER", process.address())];
     developer.runs(&server, &["deploy", "1.1", "prod-cluster-1"]).await.ended(0, &["succeeded"]);
     let next =
@@ -90,10 +84,7 @@ async fn a_plan_lists_the_steps_of_versions() {
 
 #[tokio::test]
 async fn a_shift_leads_from_the_live_weights_to_those_of_the_waml() {
-    let home = Home::embedded();
-    let process = home.start().await;
-    home.commit("example/shop", WAML);
-    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let (_home, process, developer) = place_with(Home::embedded(), WAML).await;
     let server = [("BART_SERVER", process.address())];
     developer.runs(&server, &["deploy", "1.1", "prod-cluster-1"]).await.ended(0, &["succeeded"]);
     let shift =
