@@ -56,17 +56,11 @@ impl Http {
     ) -> Result<Self, LookupSettingsError> {
         let unusable = |error| LookupSettingsError(innermost_cause(&error).to_string());
         // A host with its own authority is trusted by that one alone.
-        let mut outbound = outbound.clone();
-        if !roots.is_empty() {
-            outbound.authorities.clear();
-        }
-        let builder = outbound.builder().map_err(unusable)?;
-        let mut builder = builder.connect_timeout(patience.one_try);
-        builder = builder.redirect(reqwest::redirect::Policy::none());
-        if !roots.is_empty() {
-            builder = builder.tls_certs_only(roots);
-        }
-        let client = builder.build().map_err(unusable)?;
+        let builder =
+            if roots.is_empty() { outbound.builder() } else { outbound.builder_trusting(roots) };
+        let builder = builder.map_err(unusable)?.connect_timeout(patience.one_try);
+        let client = builder.redirect(reqwest::redirect::Policy::none()).build();
+        let client = client.map_err(unusable)?;
         let turns = Arc::new(Semaphore::new(patience.at_once));
         Ok(Self { client, one_try: patience.one_try, turns })
     }

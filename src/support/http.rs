@@ -7,7 +7,7 @@ pub mod body; // a body up to a limit
 pub mod public; // only public addresses, for foreign host names
 pub mod retry_after; // the header Retry-After
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -65,6 +65,18 @@ pub fn read_authorities(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
         Some(certificate.to_vec())
     });
     certificates.collect()
+}
+
+/// Returns the certificates of the authorities that this machine trusts. They are read once: there are some hundred, and
+/// every client needs all of them.
+pub fn machines_own() -> &'static [CertificateDer<'static>] {
+    static MACHINES_OWN: LazyLock<Vec<CertificateDer<'static>>> = LazyLock::new(|| {
+        let mut store = RootCertStore::empty();
+        let certificates = rustls_native_certs::load_native_certs().certs.into_iter();
+        // One bad certificate of the machine is no reason to trust none.
+        certificates.filter(|certificate| store.add(certificate.clone()).is_ok()).collect()
+    });
+    &MACHINES_OWN
 }
 
 impl OutboundHttp {
@@ -139,10 +151,23 @@ impl OutboundHttp {
     /// # Errors
     /// When an authority or the proxy's address cannot be used.
     pub fn builder(&self) -> reqwest::Result<ClientBuilder> {
+        let own = machines_own().iter().map(AsRef::as_ref);
+        let all = own.chain(self.authorities.iter().map(Vec::as_slice)).map(Certificate::from_der);
+        self.builder_trusting(all.collect::<reqwest::Result<_>>()?)
+    }
+
+    /// Does the same for a client that trusts these authorities, and no others.
+    ///
+    /// # Errors
+    /// When an authority or the proxy's address cannot be used, or there is no authority at all.
+    pub fn builder_trusting(
+        &self,
+        authorities: Vec<Certificate>,
+    ) -> reqwest::Result<ClientBuilder> {
         let mut builder = Client::builder().user_agent(AGENT).referer(false);
-        if !self.authorities.is_empty() {
-            let certificates = self.authorities.iter().map(|der| Certificate::from_der(der));
-            builder = builder.tls_certs_merge(certificates.collect::<reqwest::Result<Vec<_>>>()?);
+        // With none, the client library looks at the machine by itself, and says that there are none.
+        if !authorities.is_empty() {
+            builder = builder.tls_certs_only(authorities);
         }
         if let Some(proxy) = &self.proxy {
             builder = builder.proxy(proxy.build_proxy()?);

@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use kube::Config;
-use rustls::RootCertStore;
 
-use crate::support::http::read_authorities;
+use crate::support::http::{machines_own, read_authorities};
 
 /// Reads certificates as PEM.
 pub(super) fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
@@ -30,12 +29,8 @@ pub(super) fn follow_file(config: &mut Config, file: &Path) -> Result<(), String
 /// Returns the authorities of the configuration with those that the machine trusts: the client library takes either the
 /// machine's own or a list.
 pub(super) fn with_machines_own(authorities: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let own = rustls_native_certs::load_native_certs().certs;
-    let mut store = RootCertStore::empty();
-    // One bad certificate of the machine is no reason to trust none.
-    let usable = own.into_iter().filter(|certificate| store.add(certificate.clone()).is_ok());
-    let usable = usable.map(|certificate| certificate.to_vec()).collect::<Vec<_>>();
-    [authorities, &usable].concat()
+    let own = machines_own().iter().map(|certificate| certificate.to_vec());
+    authorities.iter().cloned().chain(own).collect()
 }
 
 #[cfg(test)]

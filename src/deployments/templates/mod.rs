@@ -75,11 +75,13 @@ impl InUse {
     ) -> Result<Self, TemplatesError> {
         let (templates, trouble, repository) = match source {
             TemplatesSource::BuiltIn => (source::built_in().await?, None, None),
-            TemplatesSource::Folder(folder) => (source::load_folder(&folder).await?, None, None),
+            TemplatesSource::Folder(folder) => {
+                (Arc::new(source::load_folder(&folder).await?), None, None)
+            }
             TemplatesSource::Repository { git, path, refresh } => {
                 let repository = Repository::open(*git, path, refresh).await?;
                 let (templates, trouble) = load_first(&repository).await?;
-                (templates, trouble, Some(repository))
+                (Arc::new(templates), trouble, Some(repository))
             }
         };
         let metrics = registry.register(|registry| Metrics::new(registry, repository.is_some()));
@@ -88,7 +90,7 @@ impl InUse {
         if health.trouble.is_none() {
             metrics.current.set(health.current_at.as_second());
         }
-        let (now, health) = (RwLock::new(Arc::new(templates)), Mutex::new(health));
+        let (now, health) = (RwLock::new(templates), Mutex::new(health));
         let wake = Notify::new();
         Ok(Self(Arc::new(Inner { now, health, repository, wake, clock, metrics })))
     }

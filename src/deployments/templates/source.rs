@@ -1,7 +1,10 @@
 //! Loads a set of templates from its place: the program, a folder, or a branch of a repository.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::OnceCell;
 
 use crate::git::clone::tracked_branch::{FollowError, RemoteSettings, TrackedBranch};
 use crate::git::snapshot::{Content, Snapshot, SnapshotEntry, SnapshotLimits};
@@ -170,9 +173,11 @@ async fn compile(sources: TemplateSources) -> Result<TemplateSet, LoadError> {
     tokio::task::spawn_blocking(compile).await.map_err(|_| LoadError::Stopped)?
 }
 
-/// Compiles the built-in set.
-pub(super) async fn built_in() -> Result<TemplateSet, TemplatesError> {
-    compile_at_start(sources::built_in()).await
+/// Returns the built-in set, which is compiled once.
+pub(super) async fn built_in() -> Result<Arc<TemplateSet>, TemplatesError> {
+    static COMPILED: OnceCell<Arc<TemplateSet>> = OnceCell::const_new();
+    let compile = || async { compile_at_start(sources::built_in()).await.map(Arc::new) };
+    COMPILED.get_or_try_init(compile).await.cloned()
 }
 
 /// Compiles the set in a folder; it stays as it was at the start.

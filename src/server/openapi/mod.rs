@@ -19,19 +19,23 @@ pub(super) use crate::api::forms::Form;
 use crate::server::conditional::CachedDocument;
 pub(super) use crate::server::openapi::operation::{Operation, Parameter, ParameterForm, Routes};
 
-/// Makes the route of the document: with those operations, which are all below `base`, and with itself.
-pub(super) fn served<S: Clone + Send + Sync + 'static>(
-    base: &str,
-    mut operations: Vec<Operation>,
-) -> Router<S> {
-    const PATH: &str = "/openapi.json";
-    let itself = Routes::<S>::new()
+const PATH: &str = "/openapi.json";
+
+/// Renders the document: with those operations, which are all below `base`, and with itself.
+pub(super) fn document(base: &str, mut operations: Vec<Operation>) -> CachedDocument {
+    let itself = Routes::<()>::new()
         .get(PATH, || async {})
         .open("getOpenApi", "This document.")
         .gives::<serde_json::Map<String, serde_json::Value>>(200, "The document.");
     operations.extend(itself.operations);
+    CachedDocument::new(document::render_document(base, &operations).into())
+}
+
+/// Makes the route of the document.
+pub(super) fn served<S: Clone + Send + Sync + 'static>(
+    document: &'static CachedDocument,
+) -> Router<S> {
     // Shared by all answers, however slowly clients read them.
-    let text = CachedDocument::new(document::render_document(base, &operations).into());
-    let answer = move |headers: HeaderMap| async move { text.answer(&headers) };
+    let answer = move |headers: HeaderMap| async move { document.answer(&headers) };
     Router::new().route(PATH, get(answer))
 }

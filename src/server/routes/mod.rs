@@ -1,6 +1,6 @@
 //! `/api/v1`: the JSON API. This file has the contract of all routes; each handler is in the file of its noun.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -33,7 +33,7 @@ use crate::api::secrets::{SecretActAnswer, SecretActRequest};
 use crate::api::service::{CodeHostAnswer, Identity, TargetList};
 use crate::model::snapshot::ClusterSnapshot;
 use crate::server::auth::CallerSurface;
-use crate::server::conditional::conditional;
+use crate::server::conditional::{CachedDocument, conditional};
 use crate::server::openapi::{self, Routes};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::Shared;
@@ -62,20 +62,22 @@ pub(super) const BASE: &str = "/api/v1";
 /// The path of an app on a target.
 const APP: &str = "/apps/{target}/{namespace}/{app}";
 
+/// The public document of all routes.
+static DOCUMENT: LazyLock<CachedDocument> = LazyLock::new(|| {
+    let routes = [authenticated_routes(), open(), agent_routes(), public_routes()];
+    openapi::document(BASE, routes.into_iter().flat_map(|routes| routes.operations).collect())
+});
+
 /// Builds all routes that answer in time, behind authentication; and the public document of all routes.
 pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
-    let (api, public) = (authenticated_routes(), public_routes());
-    let mut operations = api.operations;
-    operations.extend(open().operations);
-    operations.extend(agent_routes().operations);
-    operations.extend(public.operations);
-    api.router
+    authenticated_routes()
+        .router
         // The library's own limit is less.
         .layer(DefaultBodyLimit::max(idempotency::PLAN))
         .layer(from_fn_with_state(shared.clone(), idempotency::idempotent))
         .layer(from_fn_with_state(shared.clone(), authenticated))
-        .merge(public.router)
-        .merge(openapi::served(BASE, operations))
+        .merge(public_routes().router)
+        .merge(openapi::served(&DOCUMENT))
         .layer(from_fn(conditional))
 }
 
