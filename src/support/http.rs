@@ -159,7 +159,7 @@ impl OutboundHttp {
     /// Does the same for a client that trusts these authorities, and no others.
     ///
     /// # Errors
-    /// When an authority or the proxy's address cannot be used, or there is no authority at all.
+    /// When the proxy's address cannot be used.
     pub fn builder_trusting(
         &self,
         authorities: Vec<Certificate>,

@@ -75,9 +75,7 @@ impl InUse {
     ) -> Result<Self, TemplatesError> {
         let (templates, trouble, repository) = match source {
             TemplatesSource::BuiltIn => (source::built_in().await?, None, None),
-            TemplatesSource::Folder(folder) => {
-                (Arc::new(source::load_folder(&folder).await?), None, None)
-            }
+            TemplatesSource::Folder(folder) => (source::load_folder(&folder).await?, None, None),
             TemplatesSource::Repository { git, path, refresh } => {
                 let repository = Repository::open(*git, path, refresh).await?;
                 let (templates, trouble) = load_first(&repository).await?;

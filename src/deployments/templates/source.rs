@@ -176,18 +176,17 @@ async fn compile(sources: TemplateSources) -> Result<TemplateSet, LoadError> {
 /// Returns the built-in set, which is compiled once.
 pub(super) async fn built_in() -> Result<Arc<TemplateSet>, TemplatesError> {
     static COMPILED: OnceCell<Arc<TemplateSet>> = OnceCell::const_new();
-    let compile = || async { compile_at_start(sources::built_in()).await.map(Arc::new) };
-    COMPILED.get_or_try_init(compile).await.cloned()
+    COMPILED.get_or_try_init(|| compile_at_start(sources::built_in())).await.cloned()
 }
 
 /// Compiles the set in a folder; it stays as it was at the start.
-pub(super) async fn load_folder(folder: &Path) -> Result<TemplateSet, TemplatesError> {
+pub(super) async fn load_folder(folder: &Path) -> Result<Arc<TemplateSet>, TemplatesError> {
     let sources = sources::folder(folder);
     compile_at_start(sources.map_err(|error| TemplatesError::Unusable(Box::new(error)))?).await
 }
 
-async fn compile_at_start(sources: TemplateSources) -> Result<TemplateSet, TemplatesError> {
-    compile(sources).await.map_err(|error| match error {
+async fn compile_at_start(sources: TemplateSources) -> Result<Arc<TemplateSet>, TemplatesError> {
+    compile(sources).await.map(Arc::new).map_err(|error| match error {
         LoadError::Broken(rejection) => TemplatesError::Broken(rejection),
         other => TemplatesError::Unusable(Box::new(other)),
     })

@@ -22,7 +22,7 @@ pub(super) use crate::server::openapi::operation::{Operation, Parameter, Paramet
 const PATH: &str = "/openapi.json";
 
 /// Renders the document: with those operations, which are all below `base`, and with itself.
-pub(super) fn document(base: &str, mut operations: Vec<Operation>) -> CachedDocument {
+pub(super) fn render(base: &str, mut operations: Vec<Operation>) -> CachedDocument {
     let itself = Routes::<()>::new()
         .get(PATH, || async {})
         .open("getOpenApi", "This document.")

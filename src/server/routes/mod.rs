@@ -65,7 +65,7 @@ const APP: &str = "/apps/{target}/{namespace}/{app}";
 /// The public document of all routes.
 static DOCUMENT: LazyLock<CachedDocument> = LazyLock::new(|| {
     let routes = [authenticated_routes(), open(), agent_routes(), public_routes()];
-    openapi::document(BASE, routes.into_iter().flat_map(|routes| routes.operations).collect())
+    openapi::render(BASE, routes.into_iter().flat_map(|routes| routes.operations).collect())
 });
 
 /// Builds all routes that answer in time, behind authentication; and the public document of all routes.

@@ -127,26 +127,23 @@ impl ContainerEngine {
             self.wait_until_running(name).await;
             self.start_sidecars(sidecars).await
         };
-        let mut ended = None;
-        let started = tokio::select! {
-            outcome = &mut app => {
-                ended = Some(outcome);
-                Ok(())
-            }
-            started = starting => started,
+        // The app's own outcome, or the reason why a sidecar did not start.
+        let ended = tokio::select! {
+            outcome = &mut app => Ok(outcome),
+            started = starting => match started {
+                Ok(()) => Ok((&mut app).await),
+                Err(error) => Err(error),
+            },
         };
-        if started.is_ok() && ended.is_none() {
-            ended = Some((&mut app).await);
-        }
         // Podman removes no container whose network others share, also not when it ends.
         self.remove_sidecars(sidecars).await;
         self.finish(&["rm", "--force", "--volumes", name]).await;
-        match (started, ended) {
-            (Ok(()), Some(outcome)) => outcome,
-            (started, _) => {
+        match ended {
+            Ok(outcome) => outcome,
+            Err(error) => {
                 // The app ends because it was removed.
                 let _removed = app.await;
-                started
+                Err(error)
             }
         }
     }
