@@ -104,7 +104,7 @@ impl Resolver<'_> {
             targets.insert(target.name.clone(), target);
         }
         self.clusters_apart(&servers);
-        Clusters::Known(targets)
+        Clusters::known(targets.into_values())
     }
 
     /// Reports two targets with one API server: they would manage the same objects, each undoing the other's changes.

@@ -76,12 +76,8 @@ impl ClusterSnapshot {
         if let Some(platform) = &self.any {
             return Some(Clusters::Any(Box::new(platform.clone())));
         }
-        let targets: BTreeMap<_, _> = self
-            .targets
-            .iter()
-            .map(|target_known| (target_known.name.clone(), target_known.clone()))
-            .collect();
-        (self.complete || targets.contains_key(target)).then_some(Clusters::Known(targets))
+        let is_known = self.complete || self.targets.iter().any(|known| known.name == *target);
+        is_known.then(|| Clusters::known(self.targets.iter().cloned()))
     }
 }
 
@@ -93,10 +89,10 @@ mod tests {
     #[test]
     fn a_fleet_is_planned_on_each_of_its_clusters_and_hidden_with_one_of_them() {
         let target = |name: &str| Target::unconfigured(name.parse().unwrap());
-        let clusters = ["a", "b", "c"].map(|name| (name.parse().unwrap(), target(name)));
+        let clusters = Clusters::known(["a", "b", "c"].map(target));
         let fleet = ["a", "b"].map(|name| name.parse().unwrap());
         let fleets = Fleets::new([("f".parse().unwrap(), fleet.into())].into());
-        let mut snapshot = ClusterSnapshot::new(&Clusters::Known(clusters.into()), &fleets);
+        let mut snapshot = ClusterSnapshot::new(&clusters, &fleets);
         let places = snapshot.fleet_places(&"f".parse().unwrap());
         assert_eq!(places.len(), 2);
         assert!(places.iter().all(|place| place.clusters.len() == 2), "{places:?}");
@@ -112,7 +108,7 @@ mod tests {
         prod.server = "https://10.0.0.1:6443".to_owned();
         prod.domain = "example.com".to_owned();
         prod.version = KubernetesVersion::parse("1.29");
-        let clusters = Clusters::Known([(name.clone(), prod.clone())].into());
+        let clusters = Clusters::known([prod.clone()]);
         let snapshot = ClusterSnapshot::new(&clusters, &Fleets::default());
         let text = serde_json::to_string(&snapshot).unwrap();
         assert!(!text.contains("10.0.0.1"), "{text}");

@@ -1,6 +1,7 @@
 //! A target: one cluster that apps are deployed to.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -63,20 +64,26 @@ words! {
     }
 }
 
-/// The clusters that the configuration names.
+/// The clusters that the configuration names. Clones share them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Clusters {
     /// None is configured: every target is accepted, with the domain `<target>.internal`, and
     /// offers this.
     Any(Box<Platform>),
     /// Only these targets exist.
-    Known(BTreeMap<TargetName, Target>),
+    Known(Arc<BTreeMap<TargetName, Target>>),
 }
 
 impl Clusters {
     /// Returns clusters for a service without configured clusters: every target exists, with the default platform.
     pub fn any() -> Self {
         Self::Any(Box::default())
+    }
+
+    /// Returns these clusters and no other.
+    pub fn known(targets: impl IntoIterator<Item = Target>) -> Self {
+        let targets = targets.into_iter().map(|target| (target.name.clone(), target));
+        Self::Known(Arc::new(targets.collect()))
     }
 
     /// Finds the target of that name, if it may be deployed to.
@@ -94,7 +101,7 @@ impl Clusters {
     #[must_use]
     pub fn without_windows(mut self, name: &TargetName) -> Self {
         if let Self::Known(targets) = &mut self
-            && let Some(target) = targets.get_mut(name)
+            && let Some(target) = Arc::make_mut(targets).get_mut(name)
         {
             target.policies.windows.clear();
         }

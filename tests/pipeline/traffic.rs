@@ -32,16 +32,15 @@ fn clusters(kind: &str) -> Clusters {
         let is_production = usage == "production";
         let environment =
             if is_production { Environment::Production } else { Environment::Development };
-        let target = Target {
+        Target {
             labels,
             environment,
             platform: platform.clone(),
             ..Target::unconfigured(name(text))
-        };
-        (name(text), target)
+        }
     };
     let clusters = [("prod-1", "production"), ("prod-2", "production"), ("trial-1", "trial")];
-    Clusters::Known(clusters.map(target).into())
+    Clusters::known(clusters.map(target))
 }
 
 fn waml(versions: &str) -> String {

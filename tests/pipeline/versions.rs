@@ -18,8 +18,8 @@ pub(super) fn one_cluster(
     platform: Platform,
 ) -> Clusters {
     let name = TargetName::parse(name).unwrap();
-    let target = Target { version, platform, ..Target::unconfigured(name.clone()) };
-    Clusters::Known([(name, target)].into())
+    let target = Target { version, platform, ..Target::unconfigured(name) };
+    Clusters::known([target])
 }
 
 /// Clusters on which the built-in templates render everything that they can.

@@ -82,9 +82,8 @@ impl Deployments {
     /// Returns the targets of rollouts: the clusters, and the fleets, which have no labels.
     fn rollout_targets(&self) -> Clusters {
         let Clusters::Known(clusters) = &self.clusters else { return self.clusters.clone() };
-        let fleets =
-            self.fleets.names().map(|name| (name.clone(), Target::unconfigured(name.clone())));
-        Clusters::Known(clusters.clone().into_iter().chain(fleets).collect())
+        let fleets = self.fleets.names().map(|name| Target::unconfigured(name.clone()));
+        Clusters::known(clusters.values().cloned().chain(fleets))
     }
 
     /// Refuses targets that share a cluster: one would take the other's place there, and an undo would not know whose

@@ -31,7 +31,7 @@ pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
         live: note_missing_fact(&facts.live, "what a deployment would remove", &mut notes),
         // It is missing with what is live.
         namespace: facts.namespace.clone(),
-        ..Facts::without_lookups(facts.taken_at, without_windows(&facts.clusters, target))
+        ..Facts::without_lookups(facts.taken_at, facts.clusters.clone().without_windows(target))
     };
     notes.dedup();
     (own_facts, notes)
@@ -43,16 +43,6 @@ fn note_missing_fact<T: Clone>(fact: &Fact<T>, what: &str, notes: &mut Vec<Strin
         return Fact::NotAsked;
     }
     fact.clone()
-}
-
-fn without_windows(clusters: &Clusters, target: &TargetName) -> Clusters {
-    let mut clusters = clusters.clone();
-    if let Clusters::Known(targets) = &mut clusters
-        && let Some(target) = targets.get_mut(target)
-    {
-        target.policies.windows.clear();
-    }
-    clusters
 }
 
 /// Lists the violations that a deployment would meet now beside those of the WAML.

@@ -22,10 +22,10 @@ fn waml_of(targets: &[&str], rest: &str) -> Waml {
     Waml::parse(".weave.yaml", text.as_bytes()).unwrap()
 }
 
-fn cluster((name, region): &(&str, &str)) -> (TargetName, Target) {
+fn cluster((name, region): &(&str, &str)) -> Target {
     let name = TargetName::parse(*name).unwrap();
     let labels = BTreeMap::from([("region".to_owned(), (*region).to_owned())]);
-    (name.clone(), Target { labels, ..Target::unconfigured(name) })
+    Target { labels, ..Target::unconfigured(name) }
 }
 
 /// `other` is under `deploy` and not configured, `spare` is configured and not under `deploy`.
@@ -38,7 +38,7 @@ fn clusters() -> Clusters {
         ("dev-1", "dev"),
         ("spare", "eu"),
     ];
-    Clusters::Known(all.iter().map(cluster).collect())
+    Clusters::known(all.iter().map(cluster))
 }
 
 fn filter(patterns: &[&str]) -> TargetFilter {
@@ -322,7 +322,7 @@ proptest! {
             ("canary-1", "eu"), ("prod-us-1", "us"), ("prod-eu-2", "eu"), ("prod-eu-1", "eu"), ("dev-1", "dev"),
             ("spare", "eu"),
         ];
-        let shuffled = Clusters::Known(order.iter().map(|index| cluster(&names[*index])).collect());
+        let shuffled = Clusters::known(order.iter().map(|index| cluster(&names[*index])));
         let (waml, options) = (waml_of(&TARGETS, ""), RolloutOptions::default());
         let selection = RolloutSelection::Targets(filter);
         prop_assert_eq!(

@@ -1,7 +1,5 @@
 //! The deployer, and the teams that a target requires.
 
-use std::collections::BTreeMap;
-
 use super::{HEAD, plan_with};
 use crate::model::facts::{Deployer, Fact, Facts};
 use crate::model::id::TargetName;
@@ -15,7 +13,7 @@ fn check_deployer(teams: &[&str], deployer: Fact<Deployer>) -> Vec<String> {
     let policies = Policies { deploy_teams, ..Policies::default() };
     let environment = Environment::Production;
     let target = Target { environment, policies, ..Target::unconfigured(name.clone()) };
-    let clusters = Clusters::Known(BTreeMap::from([(name, target)]));
+    let clusters = Clusters::known([target]);
     let facts = Facts::without_lookups("2026-08-21T12:00:00Z".parse().unwrap(), clusters);
     let facts = Facts { deployer, ..facts };
     match plan_with(&format!("{HEAD}deploy:\n  t: {{}}\n"), &facts) {

@@ -20,7 +20,7 @@ pub(super) fn target() -> Target {
 }
 
 pub(super) fn facts_on(target: Target) -> Facts {
-    let clusters = Clusters::Known(BTreeMap::from([(target.name.clone(), target)]));
+    let clusters = Clusters::known([target]);
     Facts::without_lookups(NOW.parse().unwrap(), clusters)
 }
 

@@ -280,9 +280,8 @@ fn beside_a_bad_name_everything_else_is_told_at_once() {
 fn a_name_that_stands_in_for_another_has_no_echo() {
     use crate::model::target::{Clusters, Target};
     let prod = crate::model::id::TargetName::parse("prod").unwrap();
-    let targets = [(prod.clone(), Target::unconfigured(prod))].into();
-    let facts =
-        super::Facts::without_lookups(jiff::Timestamp::UNIX_EPOCH, Clusters::Known(targets));
+    let clusters = Clusters::known([Target::unconfigured(prod)]);
+    let facts = super::Facts::without_lookups(jiff::Timestamp::UNIX_EPOCH, clusters);
     let said_of = |text: &str| -> Vec<String> {
         let name = ".weave.yaml";
         let budget = crate::waml::yaml::Budget::default();
