@@ -1,12 +1,14 @@
 //! Limits computations to one a processor, each with a bound on its time.
 
 use std::num::NonZero;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::deployments::outcome::DeployError;
+use crate::support::sync::lock;
 
 /// The longest duration of a computation. Planning takes milliseconds, and what a template or a
 /// policy may compute is limited.
@@ -17,14 +19,21 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// The places for computations: one a processor. More would not finish sooner, and would take
 /// memory and the processors from tasks that answer events.
+///
+/// Each place is a thread that plans and does nothing else: what one plan has freed, the next one uses again while it
+/// is in the processor's cache. Spread over the runtime's threads, plans would take new memory on each.
 #[derive(Clone)]
 pub(crate) struct CpuPool {
     computations: Arc<Semaphore>,
+    /// Gives work to the threads, which end with the last clone.
+    threads: mpsc::Sender<Computation>,
     dry_runs: Arc<Semaphore>,
     longest_wait: Duration,
     /// The place of a dry run, shared by its parts, where this is the pool of one.
     dry_run: Option<Arc<OwnedSemaphorePermit>>,
 }
+
+type Computation = Box<dyn FnOnce() + Send>;
 
 /// The number of dry runs at the same time: each may query the code host, registries and the
 /// repository, and deployments come first.
@@ -39,7 +48,8 @@ impl CpuPool {
     fn with_limits(processors: usize, longest_wait: Duration) -> Self {
         let places = |n| Arc::new(Semaphore::new(n));
         let (computations, dry_runs) = (places(processors), places(DRY_RUNS));
-        Self { computations, dry_runs, longest_wait, dry_run: None }
+        let threads = start_threads(processors);
+        Self { computations, threads, dry_runs, longest_wait, dry_run: None }
     }
 
     /// Returns the pool for one dry run if a place is free now, without waiting. The place is
@@ -64,11 +74,16 @@ impl CpuPool {
             )));
         };
         let places = (place, self.dry_run.clone());
-        let task = tokio::task::spawn_blocking(move || {
-            let _places = places;
-            part()
-        });
-        match tokio::time::timeout(LONGEST_PLAN, task).await {
+        let (sender, result) = oneshot::channel();
+        let computation = move || {
+            let value = part();
+            drop(places);
+            // The caller may have gone.
+            drop(sender.send(value));
+        };
+        // There is a thread for each place; if this one fails, the sender of the result is dropped.
+        drop(self.threads.send(Box::new(computation)));
+        match tokio::time::timeout(LONGEST_PLAN, result).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(_fault)) => Err(DeployError::give_up(
                 "planning failed by a fault in the-deployer itself; its log has the details",
@@ -82,10 +97,29 @@ impl CpuPool {
     }
 }
 
+/// Starts threads that compute what they are given, until the sender is dropped.
+fn start_threads(count: usize) -> mpsc::Sender<Computation> {
+    let (sender, receiver) = mpsc::channel::<Computation>();
+    let receiver = Arc::new(Mutex::new(receiver));
+    for _ in 0..count {
+        let receiver = Arc::clone(&receiver);
+        let compute = move || {
+            loop {
+                let next = lock(&receiver).recv();
+                let Ok(computation) = next else { return };
+                // A panic's words are in the log, and its caller is told.
+                drop(catch_unwind(AssertUnwindSafe(computation)));
+            }
+        };
+        let thread = std::thread::Builder::new().name("planner".to_owned()).spawn(compute);
+        thread.expect("the machine has room for a thread a processor");
+    }
+    sender
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::mpsc;
 
     use super::*;
     use crate::deployments::outcome::Remedy;
@@ -133,6 +167,16 @@ mod tests {
         while cpu_pool.for_dry_run().is_none() {
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_told_and_takes_no_place() {
+        let cpu_pool = CpuPool::with_limits(1, LONGEST_WAIT);
+        for _ in 0..3 {
+            let problem = cpu_pool.run_blocking(|| -> () { panic!("for a test") }).await;
+            assert_eq!(problem.unwrap_err().remedy, Remedy::GiveUp);
+        }
+        assert_eq!(cpu_pool.run_blocking(|| 7).await.unwrap(), 7);
     }
 
     #[tokio::test]
