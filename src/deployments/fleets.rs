@@ -66,7 +66,12 @@ impl Deployments {
         let target = &deployment.request.target;
         let source = self.manifests_of(target)?;
         let pending = source.repository.announce(&deployment.request.release);
-        let mut former = self.store.fleet_parts(&deployment.id).await.map_err(DeployError::from)?;
+        let is_fleet = self.fleets.is_fleet(target);
+        let mut former = if is_fleet {
+            self.store.fleet_parts(&deployment.id).await.map_err(DeployError::from)?
+        } else {
+            Vec::new()
+        };
         let places = self.fleet_places(target).into_iter().map(|place| {
             let cluster = place.as_ref().map(|place| &place.cluster);
             let is_same = |part: &Deployment| Some(&part.request.target) == cluster;
@@ -104,9 +109,7 @@ impl Deployments {
         }
         match merge_rejections(rejections, count) {
             Some(error) => Err(error),
-            None => {
-                Ok(PlannedDeployment { plans, is_fleet: self.fleets.is_fleet(target), pending })
-            }
+            None => Ok(PlannedDeployment { plans, is_fleet, pending }),
         }
     }
 

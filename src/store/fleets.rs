@@ -156,7 +156,11 @@ pub(super) async fn begin_parts(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let deployment = &claim.deployment;
-    let rows = fleet_rows::select_parts(&deployment.id).fetch_all(write.sql(), DOING).await?;
+    let rows = if deployment.attempts > 1 {
+        fleet_rows::select_parts(&deployment.id).fetch_all(write.sql(), DOING).await?
+    } else {
+        Vec::new()
+    };
     let is_left = |id: &DeployId| !findings.parts.iter().any(|part| part.id == *id);
     let former: Vec<DeployId> = rows.iter().map(|row| row.id("id")).collect::<Result<_, _>>()?;
     for id in former.iter().filter(|id| is_left(id)) {
