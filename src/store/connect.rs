@@ -44,6 +44,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SQLITE: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
      PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;";
 
+/// The same for the writer. What a savepoint needs for its undoing stays in memory: some hundred kilobytes, which
+/// would be a file otherwise.
+const SQLITE_WRITER: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
+     PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;";
+
 /// No statement of the service is long: a long one has met a fault, and must not block its lane.
 const POSTGRES: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
      SET idle_in_transaction_session_timeout = '60s';";
@@ -133,6 +138,10 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
         DatabaseBackend::Postgres => DURABLE_CONNECTIONS,
     };
     // An event that fails on a closed connection is not sent again.
+    let settings = match kind {
+        DatabaseBackend::Sqlite => SQLITE_WRITER,
+        DatabaseBackend::Postgres => POSTGRES,
+    };
     let writers = connections(kind, settings, limit, Duration::ZERO);
     let writers = writers.connect_with(options).await.map_err(&open)?;
     Ok(Pools { pool, writers, kind })

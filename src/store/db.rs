@@ -12,7 +12,8 @@ use crate::store::connect::{self, DatabaseBackend};
 use crate::store::error::StoreError;
 use crate::store::interval_metrics::IntervalMetrics;
 use crate::store::query::{Answer, Query, array, ask_all};
-use crate::store::write::{Signals, WriteConnection, WriteTransaction, Writers};
+use crate::store::write::{Signals, WriteConnection, WriteTransaction};
+use crate::store::writers::{BEGIN_MEMBER, Writers};
 
 /// The database. Clones share it.
 #[derive(Debug, Clone)]
@@ -134,7 +135,8 @@ impl Store {
         let to_pooled = |connection| WriteConnection::Pooled(Some(connection));
         let connection = match (self.kind, durability) {
             (DatabaseBackend::Sqlite, _) => {
-                self.turns.turn(is_urgent, &self.writers).await.map(WriteConnection::Turn)
+                let turn = self.turns.turn(is_urgent, durability, &self.writers).await;
+                turn.map(WriteConnection::Turn)
             }
             (DatabaseBackend::Postgres, Durability::Process) => {
                 self.pool.acquire().await.map(to_pooled)
@@ -146,6 +148,7 @@ impl Store {
         let connection = connection.map_err(StoreError::doing(doing))?;
         // On SQLite, a transaction that begins with a read could find the write lock taken later.
         let begin: &[_] = match (self.kind, durability) {
+            _ if connection.is_member() => &[BEGIN_MEMBER],
             (DatabaseBackend::Sqlite, Durability::Process) => {
                 &["PRAGMA synchronous = NORMAL", "BEGIN IMMEDIATE"]
             }

@@ -1,6 +1,7 @@
 //! Errors of the database, worded for the operator by the driver's error. Pure.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::migrate::MigrateError;
@@ -70,6 +71,14 @@ pub enum StoreError {
         doing: &'static str,
         /// The driver's error.
         source: sqlx::Error,
+    },
+    /// The one commit of several operations failed.
+    #[error("the database failed while {doing}, in one commit with others: {source}")]
+    Shared {
+        /// The operation.
+        doing: &'static str,
+        /// The driver's error.
+        source: Arc<sqlx::Error>,
     },
     /// The file is no database, or its tables contradict each other: found when it was opened.
     #[error("the database {display_url} is damaged ({source}): {WAYS_OUT}")]
@@ -153,6 +162,7 @@ impl StoreError {
     pub fn ailment(&self) -> Ailment {
         match self {
             Self::Open { source, .. } | Self::Query { source, .. } => ailment(source),
+            Self::Shared { source, .. } => ailment(source),
             Self::Damaged { .. } | Self::DamagedAt { .. } => Ailment::Damaged,
             Self::NoAnswer { .. } => Ailment::NoAnswer,
             Self::Url { .. }

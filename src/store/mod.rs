@@ -76,7 +76,8 @@ mod sweeps; // progress of the sweeps
 mod system; // replicas, leases, messages that were given up
 mod undo; // the rollback of a deployment that failed in its cluster
 mod waiting_ends; // the end of deployments that wait for their cluster
-mod write; // a write transaction, its turn and its connection
+mod write; // a write transaction and its connection
+mod writers; // the queue of SQLite's writers, and the transaction that they share
 
 pub use crate::store::app_split::AppsTurn;
 pub use crate::store::cancel::Cancelled;

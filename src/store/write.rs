@@ -1,4 +1,4 @@
-//! A write transaction, its turn, and its connection.
+//! A write transaction, and its connection.
 //!
 //! Statements whose answers are not needed wait for the next one, and go to the database with it: those
 //! that begin the transaction go with the first statement, and the last ones with the commit.
@@ -10,15 +10,13 @@
 //! ended; every other one is closed, and the pool opens another.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::OptionFuture;
 use jiff::Timestamp;
 use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyPool, Executor as _, raw_sql};
+use sqlx::{Any, Executor as _, raw_sql};
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, OwnedMutexGuard, watch};
+use tokio::sync::watch;
 
 use crate::model::id::DeployId;
 use crate::store::connect::DatabaseBackend;
@@ -26,61 +24,11 @@ use crate::store::error::StoreError;
 use crate::store::followers;
 use crate::store::query::{Answer, Executor, Query, array, ask_all, query};
 use crate::store::row::Row;
+use crate::store::writers::{self, END_MEMBER, WriteTurn};
 
 /// The time for a rollback of the transaction: longer than SQLite waits for a lock, a wait that
 /// cannot be interrupted. A connection that takes longer is closed.
 const LONGEST_ROLLBACK: Duration = Duration::from_secs(15);
-
-/// The time for a close. A server that does not answer would hold it for ever.
-const LONGEST_CLOSE: Duration = Duration::from_secs(5);
-
-/// The queue of writers. SQLite has one writer at a time, and makes the others poll. Here they wait
-/// in a queue instead, which is fair and wakes them at once; of the workers only the first stands
-/// in it, so that an event, whose sender waits, never has more than one of them before it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Writers {
-    workers: Arc<Mutex<()>>,
-    writer: Arc<Mutex<Writer>>,
-}
-
-/// The connection of the writer that has the turn. It stays here: its pool would test it at each return.
-#[derive(Debug, Default)]
-struct Writer(Option<PoolConnection<Any>>);
-
-/// The turn to write.
-pub(super) struct WriteTurn {
-    writer: OwnedMutexGuard<Writer>,
-    _workers: Option<OwnedMutexGuard<()>>,
-}
-
-impl Writers {
-    pub(super) async fn turn(
-        &self,
-        is_urgent: bool,
-        pool: &AnyPool,
-    ) -> Result<WriteTurn, sqlx::Error> {
-        let workers = if is_urgent { None } else { Some(Arc::clone(&self.workers)) };
-        let workers = OptionFuture::from(workers.map(Mutex::lock_owned)).await;
-        let mut turn =
-            WriteTurn { writer: Arc::clone(&self.writer).lock_owned().await, _workers: workers };
-        if turn.writer.0.is_none() {
-            turn.writer.0 = Some(pool.acquire().await?);
-        }
-        Ok(turn)
-    }
-
-    /// Closes the connection, after the operations under way.
-    pub(super) async fn close(&self) {
-        close(&mut self.writer.lock().await.0).await;
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        // A return to its pool needs a runtime.
-        drop(self.0.take().map(PoolConnection::leak));
-    }
-}
 
 /// The connection of a transaction; `None` inside after a failure.
 pub(super) enum WriteConnection {
@@ -89,11 +37,53 @@ pub(super) enum WriteConnection {
     Pooled(Option<PoolConnection<Any>>),
 }
 
+/// The last statement of a transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LastStatement {
+    Commit,
+    /// Others wait: the transaction stays open for them.
+    None,
+    /// The transaction is another's, which stays open.
+    EndMember,
+}
+
 impl WriteConnection {
     fn slot(&mut self) -> &mut Option<PoolConnection<Any>> {
         match self {
-            Self::Turn(turn) => &mut turn.writer.0,
+            Self::Turn(turn) => turn.connection(),
             Self::Pooled(connection) => connection,
+        }
+    }
+
+    /// Returns true in a transaction that another one has left open.
+    pub(super) fn is_member(&self) -> bool {
+        matches!(self, Self::Turn(turn) if turn.is_member())
+    }
+
+    fn last_statement(&self) -> LastStatement {
+        match self {
+            Self::Turn(turn) if turn.is_member() => LastStatement::EndMember,
+            Self::Turn(turn) if turn.is_awaited() => LastStatement::None,
+            Self::Turn(_) | Self::Pooled(_) => LastStatement::Commit,
+        }
+    }
+
+    /// Undoes the transaction; returns false where the database does not confirm it.
+    async fn undo(&mut self) -> bool {
+        match self {
+            Self::Turn(turn) if turn.is_member() => turn.undo_member().await,
+            Self::Turn(_) | Self::Pooled(_) => {
+                let Some(sql) = self.slot() else { return false };
+                sql.execute(raw_sql("ROLLBACK")).await.is_ok()
+            }
+        }
+    }
+
+    /// Closes the connection; the next transaction opens another.
+    async fn close(&mut self) {
+        match self {
+            Self::Turn(turn) => turn.close().await,
+            Self::Pooled(connection) => writers::close(connection).await,
         }
     }
 }
@@ -181,6 +171,15 @@ impl WriteTransaction {
         if queries.is_empty() {
             return Ok(Vec::new());
         }
+        self.send(queries, doing).await
+    }
+
+    /// Does the same; where there are none, those that waited are run alone.
+    async fn send(
+        &mut self,
+        queries: Vec<Query>,
+        doing: &'static str,
+    ) -> Result<Vec<Answer>, StoreError> {
         if !self.is_sound {
             // The statements that waited for the failed one are lost, perhaps the beginning of the transaction.
             let message = "an earlier statement of the transaction has failed";
@@ -219,11 +218,26 @@ impl WriteTransaction {
         if let Some((ended, now)) = self.ended.take() {
             queries.extend(followers::wake_statements(self.kind, &ended, now));
         }
-        queries.push(query("COMMIT", ()));
-        let result = self.ask_many(queries, self.doing).await;
-        if let Some(mut connection) = self.connection.take().filter(|_| result.is_err()) {
+        let last = self.connection.as_ref().map(WriteConnection::last_statement);
+        match last {
+            Some(LastStatement::None) => {}
+            Some(LastStatement::EndMember) => queries.push(query(END_MEMBER, ())),
+            Some(LastStatement::Commit) | None => queries.push(query("COMMIT", ())),
+        }
+        let result = self.send(queries, self.doing).await;
+        match self.connection.take() {
+            Some(WriteConnection::Turn(turn))
+                if result.is_ok() && last != Some(LastStatement::Commit) =>
+            {
+                turn.leave_open().committed(self.doing).await?;
+            }
             // Its state is unknown.
-            close(connection.slot()).await;
+            Some(mut connection) if result.is_err() && last == Some(LastStatement::Commit) => {
+                connection.close().await;
+            }
+            // What is not committed can be undone.
+            Some(connection) if result.is_err() => self.connection = Some(connection),
+            Some(_) | None => {}
         }
         let mut answers = result?;
         let wakes = answers.iter().skip(count).take(followers::STATEMENTS);
@@ -264,20 +278,8 @@ impl Drop for WriteTransaction {
 /// Keeps the connection if the database confirms that the transaction is undone. SQLite answers
 /// otherwise where the transaction had ended by itself.
 async fn roll_back(mut connection: WriteConnection) {
-    let undo = async {
-        let Some(sql) = connection.slot() else { return false };
-        sql.execute(raw_sql("ROLLBACK")).await.is_ok()
-    };
-    if !matches!(tokio::time::timeout(LONGEST_ROLLBACK, undo).await, Ok(true)) {
-        close(connection.slot()).await;
-    }
-}
-
-/// Closes a connection; the next transaction opens another.
-async fn close(connection: &mut Option<PoolConnection<Any>>) {
-    let Some(connection) = connection.take() else { return };
-    let result = tokio::time::timeout(LONGEST_CLOSE, connection.close()).await;
-    if !matches!(result, Ok(Ok(()))) {
-        tracing::debug!("database connection dropped without a proper close");
+    let undoing = tokio::time::timeout(LONGEST_ROLLBACK, connection.undo()).await;
+    if !matches!(undoing, Ok(true)) {
+        connection.close().await;
     }
 }
