@@ -52,7 +52,7 @@ impl Store {
         &self,
         parent: &DeployId,
     ) -> Result<Vec<Deployment>, StoreError> {
-        let rows = select_apps(parent).fetch_all(&self.pool, SUMMING).await?;
+        let rows = select_apps(parent).fetch_all(&self.readers, SUMMING).await?;
         rows.iter().map(row::overview).collect()
     }
 
@@ -65,7 +65,8 @@ impl Store {
     ) -> Result<Option<Option<AppName>>, StoreError> {
         let sql = "SELECT id, repository, app_name FROM deployments WHERE target = $1 AND namespace = $2 \
              AND slug = $3 AND state = 'succeeded' ORDER BY id DESC LIMIT 1";
-        let row = query(sql, (target, app)).first(&self.pool, "reading the name of an app").await?;
+        let row =
+            query(sql, (target, app)).first(&self.readers, "reading the name of an app").await?;
         let Some(row) = row else { return Ok(None) };
         let is_own = row.id::<RepoName>("repository")?.is_same(repository);
         if is_own { row::app_name(&row).map(Some) } else { Ok(None) }

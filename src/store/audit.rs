@@ -71,7 +71,7 @@ impl Store {
         let size = |AuditRecord { by, subject, reason, outcome, .. }: &AuditRecord| {
             by.name.len() + subject.len() + reason.len() + outcome.len() + 500
         };
-        let page = query_of(sql, values).page(&self.pool, READING, limit, read_record, size);
+        let page = query_of(sql, values).page(&self.readers, READING, limit, read_record, size);
         let (entries, has_more) = page.await?;
         let next = entries.last().filter(|_| has_more).map(|entry: &AuditRecord| entry.id.clone());
         Ok(AuditRecords { entries, next })

@@ -22,7 +22,7 @@ impl Store {
     pub async fn canary_samples(&self, id: &DeployId) -> Result<Vec<CanarySample>, StoreError> {
         let sql = "SELECT deployment AS id, workload, at, phase, weight, failed_checks, threshold, reason \
              FROM canary_samples WHERE deployment = $1 ORDER BY number";
-        let rows = query(sql, id).fetch_all(&self.pool, READING).await?;
+        let rows = query(sql, id).fetch_all(&self.readers, READING).await?;
         rows.iter().map(read).collect()
     }
 }

@@ -69,7 +69,8 @@ impl Store {
         live: Vec<Route>,
         now: Timestamp,
     ) -> Result<Vec<Route>, StoreError> {
-        let rows = claimed_routes((target, app), hosts, now).fetch_all(&self.pool, DOING).await?;
+        let rows =
+            claimed_routes((target, app), hosts, now).fetch_all(&self.readers, DOING).await?;
         self.with_claimed(target, live, read_claimed_routes(&rows)?).await
     }
 
@@ -109,7 +110,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Vec<ClaimedObject>, StoreError> {
         let query = claimed_objects((target, app), None, now);
-        read_claimed_objects(&query.fetch_all(&self.pool, DOING_OBJECTS).await?)
+        read_claimed_objects(&query.fetch_all(&self.readers, DOING_OBJECTS).await?)
     }
 }
 

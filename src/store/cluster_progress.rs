@@ -100,7 +100,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<String>, StoreError> {
         let sql = "SELECT holder AS id FROM cluster_leases WHERE cluster = $1 AND lease_end > $2";
-        let row = query(sql, (cluster, now)).first(&self.pool, READING).await?;
+        let row = query(sql, (cluster, now)).first(&self.readers, READING).await?;
         row.map(|row| row.text("id")).transpose()
     }
 
@@ -152,7 +152,7 @@ impl Store {
     pub async fn workload_records(&self, cluster: &TargetName) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT workload AS id, record FROM cluster_progress WHERE cluster = $1 \
              ORDER BY workload, uid, sequence";
-        let rows = query(sql, cluster).fetch_all(&self.pool, READING).await?;
+        let rows = query(sql, cluster).fetch_all(&self.readers, READING).await?;
         rows.iter().map(|row| row.text("record")).collect()
     }
 
@@ -168,7 +168,7 @@ impl Store {
             waiting!(),
             " ORDER BY id"
         );
-        let rows = query(sql, cluster).fetch_all(&self.pool, READING).await?;
+        let rows = query(sql, cluster).fetch_all(&self.readers, READING).await?;
         Ok(read_pushed(&rows))
     }
 
@@ -188,7 +188,8 @@ impl Store {
             sql += &format!(" AND target NOT IN ({})", placeholders(2, watched.len()));
         }
         sql += " ORDER BY id LIMIT 100";
-        let rows = query_of(sql, (before, watched.to_vec())).fetch_all(&self.pool, READING).await?;
+        let rows =
+            query_of(sql, (before, watched.to_vec())).fetch_all(&self.readers, READING).await?;
         rows.iter().map(|row| Ok((row.id("target")?, row.id("id")?))).collect()
     }
 
@@ -211,7 +212,7 @@ impl Store {
         let sql =
             format!("SELECT '' AS id, MAX(finished_at) AS finished_at FROM ({newest}) newest");
         let targets: Vec<&TargetName> = targets.iter().collect();
-        query_of(sql, targets).fetch_one(&self.pool, READING).await?.maybe_time("finished_at")
+        query_of(sql, targets).fetch_one(&self.readers, READING).await?.maybe_time("finished_at")
     }
 
     /// Returns the newest pushed deployment of each app on a cluster that had one since it is watched.
@@ -226,7 +227,7 @@ impl Store {
              AND state = 'succeeded' AND slug IS NOT NULL GROUP BY namespace, slug) \
              AND cluster_state IS NOT NULL ORDER BY id"
         );
-        let rows = query(sql, cluster).fetch_all(&self.pool, READING).await?;
+        let rows = query(sql, cluster).fetch_all(&self.readers, READING).await?;
         Ok(read_pushed(&rows))
     }
 
@@ -248,7 +249,8 @@ impl Store {
              ORDER BY finished_at DESC LIMIT $2"
         );
         let targets: Vec<&TargetName> = targets.iter().collect();
-        let rows = query_of(sql, ((since, limit), targets)).fetch_all(&self.pool, READING).await?;
+        let rows =
+            query_of(sql, ((since, limit), targets)).fetch_all(&self.readers, READING).await?;
         let commit =
             |row: &Row| Ok((row.time("finished_at")?, row.json::<Pushed>("pushed")?.commit));
         rows.iter().map(commit).collect()

@@ -12,13 +12,17 @@ use crate::store::connect::{self, DatabaseBackend};
 use crate::store::error::StoreError;
 use crate::store::interval_metrics::IntervalMetrics;
 use crate::store::query::{Answer, Query, array, ask_all};
+use crate::store::readers::Readers;
 use crate::store::write::{Signals, WriteConnection, WriteTransaction};
 use crate::store::writers::{BEGIN_MEMBER, Writers};
 
 /// The database. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Store {
-    pub(super) pool: AnyPool,
+    /// The connections for reads.
+    pub(super) readers: Readers,
+    /// The same, for transactions that a power cut may undo: on PostgreSQL alone.
+    pool: AnyPool,
     /// The connections for writes. On SQLite the connection of all writers; on PostgreSQL those of
     /// operations that a caller waits for, so that no other operation is before them.
     pub(super) writers: AnyPool,
@@ -42,7 +46,8 @@ impl Store {
         let connect::Pools { pool, writers, kind } = connect::pools(url).await?;
         let (turns, subscriptions, fleets) = (Writers::default(), Arc::default(), Arc::default());
         let (signals, intervals) = (Signals::default(), IntervalMetrics::default());
-        Ok(Self { pool, writers, kind, turns, subscriptions, fleets, signals, intervals })
+        let readers = Readers::new(pool.clone(), kind);
+        Ok(Self { readers, pool, writers, kind, turns, subscriptions, fleets, signals, intervals })
     }
 
     /// Returns the same database, with messages for these subscriptions from now on.
@@ -85,7 +90,7 @@ impl Store {
         let writers = self.writers.close();
         self.turns.close().await;
         writers.await;
-        self.pool.close().await;
+        self.readers.close().await;
     }
 
     /// Begins a transaction that a power cut may undo: the work is then found again from the
@@ -120,8 +125,10 @@ impl Store {
         queries: [Query; N],
         doing: &'static str,
     ) -> Result<[Answer; N], StoreError> {
-        let mut connection = self.pool.acquire().await.map_err(StoreError::doing(doing))?;
-        array(ask_all(&mut connection, self.kind, queries.into(), doing).await?, doing)
+        let mut reader = self.readers.acquire().await.map_err(StoreError::doing(doing))?;
+        let answers = ask_all(reader.connection(), self.kind, queries.into(), doing).await?;
+        reader.give_back();
+        array(answers, doing)
     }
 
     /// Begins a transaction. On SQLite it waits in the queue of writers, or goes at once before the

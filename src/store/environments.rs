@@ -93,14 +93,14 @@ impl Store {
         let sql = "SELECT MIN(due_at) AS due_at FROM (SELECT due_at FROM environment_workloads \
              WHERE done_at IS NULL UNION ALL SELECT due_at FROM environment_comments \
              WHERE done_at IS NULL) due";
-        query(sql, ()).fetch_one(&self.pool, READING).await?.maybe_time("due_at")
+        query(sql, ()).fetch_one(&self.readers, READING).await?.maybe_time("due_at")
     }
 
     /// Counts the reports about preview environments that wait.
     pub async fn environments_waiting(&self) -> Result<u64, StoreError> {
         let sql = "SELECT (SELECT COUNT(*) FROM environment_workloads WHERE done_at IS NULL) + \
              (SELECT COUNT(*) FROM environment_comments WHERE done_at IS NULL) AS n";
-        query(sql, ()).fetch_one(&self.pool, READING).await?.count("n")
+        query(sql, ()).fetch_one(&self.readers, READING).await?.count("n")
     }
 
     /// Claims the commit status that is worth most: ends first, then what has been due for longest.
@@ -192,7 +192,7 @@ impl Store {
     ) -> Result<Vec<EnvironmentWorkload>, StoreError> {
         let sql = "SELECT * FROM environment_workloads WHERE repository = $1 AND pull_request = $2 \
              AND live = 1 ORDER BY cluster, workload LIMIT 1000";
-        let rows = query(sql, (repository, number)).fetch_all(&self.pool, READING).await?;
+        let rows = query(sql, (repository, number)).fetch_all(&self.readers, READING).await?;
         rows.iter().map(read_workload).collect()
     }
 
@@ -261,7 +261,7 @@ impl Store {
         let since = now.checked_sub(HOUR).unwrap_or(Timestamp::MIN);
         let sql = "SELECT repository, CAST(SUM(calls) AS BIGINT) AS calls FROM environment_calls \
              WHERE at > $1 AND at <= $2 GROUP BY repository";
-        let rows = query(sql, (since, now)).fetch_all(&self.pool, READING).await?;
+        let rows = query(sql, (since, now)).fetch_all(&self.readers, READING).await?;
         rows.iter().map(|row| Ok((row.id("repository")?, row.count("calls")?))).collect()
     }
 }

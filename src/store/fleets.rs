@@ -43,7 +43,7 @@ impl Store {
     /// Returns the parts of a deployment to a fleet, in the order of the clusters; none for any other deployment, and
     /// before the push has begun.
     pub async fn fleet_parts(&self, fleet: &DeployId) -> Result<Vec<Deployment>, StoreError> {
-        let rows = fleet_rows::select_parts(fleet).fetch_all(&self.pool, DOING).await?;
+        let rows = fleet_rows::select_parts(fleet).fetch_all(&self.readers, DOING).await?;
         rows.iter().map(row::overview).collect()
     }
 
@@ -59,7 +59,7 @@ impl Store {
                 overview_columns!(),
                 placeholders(1, chunk.len())
             );
-            let rows = query_of(sql, chunk.to_vec()).fetch_all(&self.pool, DOING).await?;
+            let rows = query_of(sql, chunk.to_vec()).fetch_all(&self.readers, DOING).await?;
             parts.extend(rows.iter().map(row::overview).collect::<Result<Vec<_>, _>>()?);
         }
         Ok(parts)

@@ -71,7 +71,7 @@ impl Store {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Option<Hold>, StoreError> {
-        let row = select_hold(self, target, app).first(&self.pool, "reading a hold").await?;
+        let row = select_hold(self, target, app).first(&self.readers, "reading a hold").await?;
         row.as_ref().map(read_hold).transpose()
     }
 
@@ -98,7 +98,7 @@ impl Store {
             "SELECT * FROM holds WHERE ended_at IS NULL {condition} ORDER BY since, id LIMIT 1000"
         );
         let targets: Vec<&TargetName> = targets.into_iter().flatten().collect();
-        let rows = query_of(sql, targets).fetch_all(&self.pool, "listing holds").await?;
+        let rows = query_of(sql, targets).fetch_all(&self.readers, "listing holds").await?;
         rows.iter().map(read_hold).collect()
     }
 }

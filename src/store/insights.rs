@@ -192,7 +192,7 @@ impl Store {
             )
         };
         let sql = format!("{} LIMIT {limit}", kinds.map(of_kind).join(" UNION "));
-        let rows = query_of(sql, values).fetch_all(&self.pool, READING).await?;
+        let rows = query_of(sql, values).fetch_all(&self.readers, READING).await?;
         let place = |row: &Row| {
             Ok(DeploymentPlace {
                 target: row.id("target")?,
@@ -217,7 +217,7 @@ impl Store {
             kind.test(),
             count.saturating_sub(1)
         );
-        let row = query_of(sql, values).first(&self.pool, READING).await?;
+        let row = query_of(sql, values).first(&self.readers, READING).await?;
         row.map(|row| row.time("received_at")).transpose()
     }
 
@@ -233,7 +233,7 @@ impl Store {
              FROM deployments WHERE {} AND {tests}",
             kind.test()
         );
-        let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
+        let row = query_of(sql, values).fetch_one(&self.readers, READING).await?;
         let text = row.maybe_text("lapses")?.unwrap_or_default();
         Ok(PackedLapses { count: row.count("n")?, text })
     }
@@ -251,7 +251,7 @@ impl Store {
              FROM deployments WHERE {} AND {tests}",
             kind.test()
         );
-        let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
+        let row = query_of(sql, values).fetch_one(&self.readers, READING).await?;
         Ok(PackedDeployments(row.packed()?))
     }
 
@@ -271,7 +271,7 @@ impl Store {
              WHERE COALESCE(cluster_state, state) = 'failed' AND app_name <> '*' AND {tests} \
              ORDER BY received_at DESC LIMIT {limit}) AS f"
         );
-        let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
+        let row = query_of(sql, values).fetch_one(&self.readers, READING).await?;
         let packed = row.packed()?;
         let reason = |text: &str| {
             let (violation, summary) = text.split_once(FIELD)?;
@@ -295,7 +295,7 @@ impl Store {
              WHERE {} AND {tests} GROUP BY state, cluster_state",
             kind.test()
         );
-        let rows = query_of(sql, values).fetch_all(&self.pool, READING).await?;
+        let rows = query_of(sql, values).fetch_all(&self.readers, READING).await?;
         let count = |row: &Row| {
             let state = row.word("state", State::parse)?;
             let in_cluster = match row.maybe_text("cluster_state")? {
@@ -335,7 +335,7 @@ impl Store {
              AND COALESCE(cluster_state, state) || '' = 'succeeded' ORDER BY received_at DESC LIMIT {limit}) AS r",
             DeploymentKind::Rollback.test()
         );
-        let row = query_of(rollbacks, values).fetch_one(&self.pool, READING).await?;
+        let row = query_of(rollbacks, values).fetch_one(&self.readers, READING).await?;
         let packed = row.packed()?;
         // One that cannot be read must not hide all others.
         let rollbacks = packed.split(ENTRY).filter_map(|text| serde_json::from_str(text).ok());
@@ -370,7 +370,7 @@ impl Store {
         let slug = app.as_ref().map_or("", |app| app.slug.as_str());
         let values = (since, until, namespace, slug);
         let mut outcomes = Vec::new();
-        for row in query_of(sql, values).fetch_all(&self.pool, READING).await? {
+        for row in query_of(sql, values).fetch_all(&self.readers, READING).await? {
             let targets: Vec<TargetName> = row.json("targets")?;
             let (repository, app) = (row.id::<RepoName>("repository")?, row.app()?);
             let is_visible = |place: &DeploymentPlace| {
@@ -403,7 +403,7 @@ impl Store {
              AND s.id > f.id AND COALESCE(s.cluster_state, s.state) = 'succeeded' \
              ORDER BY s.id LIMIT 1)), ';') AS packed FROM ({changes}) AS f"
         );
-        let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
+        let row = query_of(sql, values).fetch_one(&self.readers, READING).await?;
         let packed = row.packed()?;
         let failure = |entry| read_failure(entry).ok_or_else(|| row.corrupt("packed", &entry));
         entries(&packed).map(failure).collect()

@@ -105,14 +105,14 @@ impl Store {
     /// Returns a lock as it was placed, also one that has ended.
     pub async fn lock(&self, id: &LockId) -> Result<Option<Lock>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM locks WHERE id = $1");
-        let row = query_of(sql, id).first(&self.pool, "reading a lock").await?;
+        let row = query_of(sql, id).first(&self.readers, "reading a lock").await?;
         row.map(|row| read_lock(&row)).transpose()
     }
 
     /// Returns the locks that are placed now, oldest first.
     pub async fn locks(&self, now: Timestamp) -> Result<Vec<(LockId, Lock)>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM locks WHERE {ACTIVE} ORDER BY since, id");
-        let rows = query_of(sql, now).fetch_all(&self.pool, "listing locks").await?;
+        let rows = query_of(sql, now).fetch_all(&self.readers, "listing locks").await?;
         rows.iter().map(read_lock_with_id).collect()
     }
 
@@ -133,7 +133,7 @@ impl Store {
     ) -> Result<Vec<Lock>, StoreError> {
         let doing = "reading the locks that stop a deployment";
         let stopping = select_stopping(self, (target, app), owner, now);
-        read_locks(&stopping.fetch_all(&self.pool, doing).await?)
+        read_locks(&stopping.fetch_all(&self.readers, doing).await?)
     }
 }
 

@@ -19,7 +19,7 @@ impl Store {
     pub async fn measure_lapses(&self, limit: u32) -> Result<u64, StoreError> {
         let sql = "SELECT id, marks FROM deployments WHERE lapses IS NULL AND state = 'succeeded' \
              AND fleet IS NULL ORDER BY id LIMIT $1";
-        let rows = query(sql, limit).fetch_all(&self.pool, MEASURING).await?;
+        let rows = query(sql, limit).fetch_all(&self.readers, MEASURING).await?;
         if rows.is_empty() {
             return Ok(0);
         }

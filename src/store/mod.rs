@@ -58,6 +58,7 @@ mod push_turn; // the answer to a worker that wants to push
 mod query; // statements with their values
 mod queue; // claim, extend, release
 mod read; // queries for pages and people
+mod readers; // the connections for reads
 mod rebuild; // restores records from the manifest repositories
 mod removals; // records of removals
 mod reports; // outcomes of those who tell of a present state

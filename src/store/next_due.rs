@@ -61,7 +61,7 @@ impl Store {
              UNION ALL SELECT due_at FROM rollouts WHERE ended_at IS NULL AND state <> 'paused' \
              UNION ALL SELECT due_at FROM rollout_requests WHERE done_at IS NULL) waiting \
              WHERE due_at > $1";
-        let row = query(sql, now).fetch_one(&self.pool, DOING).await?;
+        let row = query(sql, now).fetch_one(&self.readers, DOING).await?;
         row.maybe_time("due_at")
     }
 

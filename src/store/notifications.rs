@@ -74,14 +74,16 @@ impl Store {
     pub async fn messages(&self, id: &DeployId) -> Result<Vec<Notification>, StoreError> {
         let sql = "SELECT deployment AS id, sink, seq, state, description, phase, at, outcome, done_at, \
              reason, reference FROM outbox WHERE deployment = $1 ORDER BY sink, seq";
-        let rows = query(sql, id).fetch_all(&self.pool, "reading a deployment's messages").await?;
+        let rows =
+            query(sql, id).fetch_all(&self.readers, "reading a deployment's messages").await?;
         rows.iter().map(read_notification).collect()
     }
 
     /// Returns a version that changes whenever a message about the deployment is added, sent or given up.
     pub async fn messages_version(&self, id: &DeployId) -> Result<String, StoreError> {
         let sql = "SELECT 'messages' AS id, COUNT(*) AS n, COUNT(outcome) AS ended FROM outbox WHERE deployment = $1";
-        let row = query(sql, id).fetch_one(&self.pool, "reading a deployment's messages").await?;
+        let row =
+            query(sql, id).fetch_one(&self.readers, "reading a deployment's messages").await?;
         Ok(format!("{} {}", row.number("n")?, row.number("ended")?))
     }
 
@@ -99,7 +101,7 @@ impl Store {
              MIN(CASE WHEN outcome IS NULL THEN at END) AS oldest, \
              COUNT(CASE WHEN outcome = 'parked' THEN 1 END) AS parked FROM outbox \
              WHERE outcome IS NULL OR outcome = 'parked' GROUP BY family ORDER BY family";
-        let rows = query(sql, ()).fetch_all(&self.pool, "measuring the outbox").await?;
+        let rows = query(sql, ()).fetch_all(&self.readers, "measuring the outbox").await?;
         rows.iter().map(read_backlog).collect()
     }
 
@@ -114,7 +116,7 @@ impl Store {
              ORDER BY place DESC, id DESC LIMIT 1";
         let OutboxMessage { repository, target, place, commit, deployment, app_name, .. } = message;
         let values = (repository, target, place, commit, deployment, app_name);
-        let row = query(sql, values).first(&self.pool, DOING).await?;
+        let row = query(sql, values).first(&self.readers, DOING).await?;
         row.map(|row| row.id("id")).transpose()
     }
 
@@ -127,7 +129,7 @@ impl Store {
         let sql = "SELECT deployment AS id, state, description, phase FROM outbox \
              WHERE deployment = $1 AND sink = $2 AND seq < $3 ORDER BY seq DESC LIMIT 1";
         let values = (&message.deployment, &message.sink, message.seq);
-        let row = query(sql, values).first(&self.pool, DOING).await?;
+        let row = query(sql, values).first(&self.readers, DOING).await?;
         row.map_or(Ok(None), |row| Ok(outbox::status(&row)?.phase))
     }
 
@@ -144,7 +146,7 @@ impl Store {
              ORDER BY d.place DESC, d.id DESC LIMIT 1";
         let OutboxMessage { repository, target, place, commit, deployment, app_name, .. } = message;
         let values = (repository, target, place, commit, deployment, app_name);
-        let row = query(sql, values).first(&self.pool, DOING).await?;
+        let row = query(sql, values).first(&self.readers, DOING).await?;
         row.map(|row| outbox::state(&row)).transpose()
     }
 
@@ -163,7 +165,7 @@ impl Store {
              ORDER BY d.place DESC, d.id DESC, o.seq DESC LIMIT $5";
         let OutboxMessage { repository, target, place, sink, deployment, app_name, .. } = message;
         let values = (repository, target, place, sink, limit, deployment, app_name);
-        let rows = query(sql, values).fetch_all(&self.pool, "reading earlier messages").await?;
+        let rows = query(sql, values).fetch_all(&self.readers, "reading earlier messages").await?;
         rows.iter().map(read_notification).collect()
     }
 
@@ -176,7 +178,7 @@ impl Store {
         let sql = "SELECT id, contact FROM deployments WHERE repository = $1 AND ($2 = '' OR app_name = $2) \
              AND contact IS NOT NULL ORDER BY place DESC, id DESC LIMIT 1";
         let row = query(sql, (repository, lane::app_word(app)))
-            .first(&self.pool, "reading the contact of an app")
+            .first(&self.readers, "reading the contact of an app")
             .await?;
         row.map_or(Ok(None), |row| row.json("contact"))
     }
@@ -190,7 +192,7 @@ impl Store {
         let sql = "SELECT id, contact FROM deployments WHERE repository = $1 AND namespace = $2 AND slug = $3 \
              AND contact IS NOT NULL ORDER BY place DESC, id DESC LIMIT 1";
         let row = query(sql, (repository, app))
-            .first(&self.pool, "reading the contact of an app")
+            .first(&self.readers, "reading the contact of an app")
             .await?;
         row.map_or(Ok(None), |row| row.json("contact"))
     }
@@ -202,7 +204,7 @@ impl Store {
         let backlog = "SELECT d.repository AS id, d.repository, o.sink, o.state, COUNT(*) AS calls \
              FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.family = 'forge' AND o.outcome IS NULL GROUP BY d.repository, o.sink, o.state";
-        let rows = query(backlog, ()).fetch_all(&self.pool, COUNTING).await?;
+        let rows = query(backlog, ()).fetch_all(&self.readers, COUNTING).await?;
         let mut calls =
             rows.iter().map(|row| calls_of(row, true, None)).collect::<Result<Vec<_>, _>>()?;
         // The first status of a rollback, or of a target of a rollout, also creates a deployment there.
@@ -230,7 +232,7 @@ impl Store {
             (rollouts, false),
         ];
         for (sql, is_status) in sources {
-            for row in query(sql, (since, MAX)).fetch_all(&self.pool, COUNTING).await? {
+            for row in query(sql, (since, MAX)).fetch_all(&self.readers, COUNTING).await? {
                 calls.push(calls_of(&row, is_status, Some(row.time("made_at")?))?);
             }
         }

@@ -143,7 +143,7 @@ impl Store {
         // This query runs all the time, and often in vain, so it takes no turn to write.
         let sql = "SELECT deployment AS id FROM outbox \
              WHERE outcome IS NULL AND family = $1 AND due_at <= $2 LIMIT 1";
-        if query(sql, (family, now)).first(&self.pool, DOING).await?.is_none() {
+        if query(sql, (family, now)).first(&self.readers, DOING).await?.is_none() {
             return Ok(Vec::new());
         }
         let mut write = self.begin(DOING).await?;
@@ -262,7 +262,7 @@ impl Store {
     async fn has_confirmations(&self, now: Timestamp) -> Result<bool, StoreError> {
         let sql = "SELECT deployment AS id FROM outbox \
              WHERE confirm_at IS NOT NULL AND confirm_at <= $1 LIMIT 1";
-        Ok(query(sql, now).first(&self.pool, LOOKING).await?.is_some())
+        Ok(query(sql, now).first(&self.readers, LOOKING).await?.is_some())
     }
 
     /// Records the time of the next check of a final status, or that there is none; and that it was

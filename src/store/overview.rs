@@ -91,7 +91,7 @@ impl Store {
              FROM owners o {test} LIMIT {limit}) AS o JOIN deployments d ON d.id = o.newest"
         );
         let values: Vec<&TargetName> = target.into_iter().collect();
-        let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
+        let row = query_of(sql, values).fetch_one(&self.readers, READING).await?;
         let packed = row.packed()?;
         // One that cannot be read must not hide all others.
         Ok(entries(&packed).filter_map(read_owned).collect())
@@ -118,7 +118,7 @@ impl Store {
             );
             let values: Vec<_> =
                 chunk.iter().map(|instance| (&instance.target, &instance.app)).collect();
-            let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
+            let row = query_of(sql, values).fetch_one(&self.readers, READING).await?;
             for text in entries(&row.packed()?) {
                 let (number, deployment) =
                     read_newest(text).ok_or_else(|| row.corrupt("packed", &text))?;
@@ -153,7 +153,7 @@ impl Store {
         }
         sql += &format!(" ORDER BY d.id DESC LIMIT {MAX_UNPUSHED}");
         let values: Vec<&TargetName> = target.into_iter().collect();
-        let rows = query_of(sql, values).fetch_all(&self.pool, READING).await?;
+        let rows = query_of(sql, values).fetch_all(&self.readers, READING).await?;
         rows.iter().map(read_unpushed).collect()
     }
 
@@ -188,7 +188,7 @@ impl Store {
             .into_iter()
             .flatten()
             .collect();
-        let row = query_of(sql, values).fetch_one(&self.pool, READING).await?;
+        let row = query_of(sql, values).fetch_one(&self.readers, READING).await?;
         let mut unread: Vec<_> = entries(&row.packed()?).filter_map(read_unread).collect();
         unread.sort_by(|one, other| other.newest.id.cmp(&one.newest.id));
         Ok(unread)
@@ -208,7 +208,7 @@ impl Store {
                 placeholders(1, chunk.len())
             );
             let ids: Vec<&DeployId> = chunk.iter().collect();
-            let row = query_of(sql, ids).fetch_one(&self.pool, READING).await?;
+            let row = query_of(sql, ids).fetch_one(&self.readers, READING).await?;
             for text in entries(&row.packed()?) {
                 let release = read_release(text);
                 releases.extend([release.ok_or_else(|| row.corrupt("packed", &text))?]);

@@ -114,7 +114,7 @@ impl Store {
         let sql = "SELECT DISTINCT repository AS id, repository, slug FROM owners \
              WHERE target = $1 AND namespace = $2 ORDER BY repository, slug";
         let rows = query(sql, (target, &app.namespace))
-            .fetch_all(&self.pool, "reading the owner of an app")
+            .fetch_all(&self.readers, "reading the owner of an app")
             .await?;
         let mut owners = Ownership::default();
         for row in rows {
@@ -138,7 +138,7 @@ impl Store {
             "SELECT {COLUMNS} FROM owners WHERE repository = $1 ORDER BY target, namespace, slug"
         );
         let rows = query_of(sql, repository)
-            .fetch_all(&self.pool, "listing the apps of a repository")
+            .fetch_all(&self.readers, "listing the apps of a repository")
             .await?;
         rows.iter().map(|row| Ok((row.id("target")?, row.app()?))).collect()
     }
@@ -153,7 +153,7 @@ impl Store {
             format!("SELECT {COLUMNS} FROM owners {condition} ORDER BY target, namespace, slug");
         let target: Vec<&TargetName> = target.into_iter().collect();
         let rows =
-            query_of(sql, target).fetch_all(&self.pool, "listing the owners of apps").await?;
+            query_of(sql, target).fetch_all(&self.readers, "listing the owners of apps").await?;
         rows.iter().map(read_owner).collect()
     }
 

@@ -241,14 +241,14 @@ impl Store {
     pub async fn next_preview(&self) -> Result<Option<Timestamp>, StoreError> {
         let sql = "SELECT MIN(due_at) AS due_at FROM previews WHERE done_at IS NULL";
         query(sql, ())
-            .fetch_one(&self.pool, "reading the next due preview")
+            .fetch_one(&self.readers, "reading the next due preview")
             .await?
             .maybe_time("due_at")
     }
 
     /// Counts the previews that wait or are worked on.
     pub async fn previews_waiting(&self) -> Result<u64, StoreError> {
-        let row = query(COUNT, ()).fetch_one(&self.pool, "counting previews").await?;
+        let row = query(COUNT, ()).fetch_one(&self.readers, "counting previews").await?;
         row.count("n")
     }
 
@@ -260,7 +260,8 @@ impl Store {
         number: i64,
     ) -> Result<Option<String>, StoreError> {
         let sql = "SELECT * FROM previews WHERE repository = $1 AND number = $2";
-        let row = query(sql, (repository, number)).first(&self.pool, "reading a preview").await?;
+        let row =
+            query(sql, (repository, number)).first(&self.readers, "reading a preview").await?;
         row.map(|row| row.text("summary")).transpose()
     }
 }

@@ -4,7 +4,7 @@
 use futures::TryStreamExt as _;
 use jiff::Timestamp;
 use sqlx::any::AnyArguments;
-use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Either, Executor as _, SqlSafeStr, SqlStr};
+use sqlx::{Any, AnyConnection, AssertSqlSafe, Either, Executor as _, SqlSafeStr, SqlStr};
 
 use crate::model::id::{
     AppKey, AppName, CommitSha, DeployId, ImageTag, LockId, Namespace, RepoName, RolloutId,
@@ -13,6 +13,7 @@ use crate::model::id::{
 use crate::model::notice::{Sink, SinkFamily};
 use crate::store::connect::DatabaseBackend;
 use crate::store::error::StoreError;
+use crate::store::readers::Readers;
 use crate::store::row::Row;
 
 /// A statement with its values, not run yet.
@@ -48,7 +49,7 @@ pub(super) fn query_of(sql: String, values: impl Bind) -> Query {
     query(AssertSqlSafe(sql), values)
 }
 
-/// A connection, a pool or a transaction, which runs statements.
+/// A connection, the readers or a transaction, which runs statements.
 pub(super) trait Executor: Send {
     /// Runs a statement.
     fn ask(
@@ -65,15 +66,19 @@ pub(super) trait Executor: Send {
     ) -> impl Future<Output = Result<Option<Row>, StoreError>> + Send;
 }
 
-impl Executor for &AnyPool {
+impl Executor for &Readers {
     async fn ask(self, query: Query, doing: &'static str) -> Result<Answer, StoreError> {
-        let mut connection = self.acquire().await.map_err(StoreError::doing(doing))?;
-        connection.ask(query, doing).await
+        let mut reader = self.acquire().await.map_err(StoreError::doing(doing))?;
+        let answer = reader.connection().ask(query, doing).await?;
+        reader.give_back();
+        Ok(answer)
     }
 
     async fn first(self, query: Query, doing: &'static str) -> Result<Option<Row>, StoreError> {
-        let row = query.into_sqlx().fetch_optional(self).await.map_err(StoreError::doing(doing))?;
-        Ok(row.map(Row::new))
+        let mut reader = self.acquire().await.map_err(StoreError::doing(doing))?;
+        let row = reader.connection().first(query, doing).await?;
+        reader.give_back();
+        Ok(row)
     }
 }
 
@@ -218,23 +223,27 @@ impl Query {
     /// cut.
     pub(super) async fn page<T>(
         self,
-        pool: &AnyPool,
+        readers: &Readers,
         doing: &'static str,
         limit: u32,
         read: impl Fn(&Row) -> Result<T, StoreError>,
         size: impl Fn(&T) -> usize,
     ) -> Result<(Vec<T>, bool), StoreError> {
-        let mut rows = self.into_sqlx().fetch(pool);
-        let (mut entries, mut bytes) = (Vec::new(), 0);
+        let mut reader = readers.acquire().await.map_err(StoreError::doing(doing))?;
+        let mut rows = self.into_sqlx().fetch(reader.connection());
+        let (mut entries, mut bytes, mut has_more) = (Vec::new(), 0, false);
         while let Some(row) = rows.try_next().await.map_err(StoreError::doing(doing))? {
-            if entries.len() == limit as usize || bytes >= MAX_BYTES {
-                return Ok((entries, true));
+            has_more = entries.len() == limit as usize || bytes >= MAX_BYTES;
+            if has_more {
+                break;
             }
             let entry = read(&Row::new(row))?;
             bytes += size(&entry);
             entries.push(entry);
         }
-        Ok((entries, false))
+        drop(rows);
+        reader.give_back();
+        Ok((entries, has_more))
     }
 }
 

@@ -90,7 +90,7 @@ impl Store {
     /// Returns the deployment of an id.
     pub async fn deployment(&self, id: &DeployId) -> Result<Option<Deployment>, StoreError> {
         let sql = concat!("SELECT ", deployment_columns!(), " FROM deployments WHERE id = $1");
-        let row = query(sql, id).first(&self.pool, "reading a deployment").await?;
+        let row = query(sql, id).first(&self.readers, "reading a deployment").await?;
         row.as_ref().map(row::deployment).transpose()
     }
 
@@ -101,7 +101,7 @@ impl Store {
         id: &DeployId,
     ) -> Result<Option<Deployment>, StoreError> {
         let sql = concat!("SELECT ", picture_columns!(), " FROM deployments WHERE id = $1");
-        let row = query(sql, id).first(&self.pool, "reading a deployment").await?;
+        let row = query(sql, id).first(&self.readers, "reading a deployment").await?;
         row.as_ref().map(row::picture).transpose()
     }
 
@@ -117,7 +117,7 @@ impl Store {
             let sql =
                 format!("SELECT id, tag, received_at FROM deployments WHERE id IN ({places})");
             let ids: Vec<&DeployId> = chunk.iter().collect();
-            for row in query_of(sql, ids).fetch_all(&self.pool, "reading what is live").await? {
+            for row in query_of(sql, ids).fetch_all(&self.readers, "reading what is live").await? {
                 releases.insert(row.id("id")?, (row.id("tag")?, row.time("received_at")?));
             }
         }
@@ -143,7 +143,7 @@ impl Store {
             let instances: Vec<_> =
                 chunk.iter().map(|instance| (&instance.target, &instance.app)).collect();
             for row in
-                query_of(sql, instances).fetch_all(&self.pool, "reading what has failed").await?
+                query_of(sql, instances).fetch_all(&self.readers, "reading what has failed").await?
             {
                 let instance = AppInstance { target: row.id("target")?, app: row.app()? };
                 failures.insert(instance, (row.id("id")?, row.id("tag")?));
@@ -163,7 +163,8 @@ impl Store {
              ORDER BY p.target, p.app_name) FROM deployments p WHERE p.fleet = $1 OR p.parent = $1), '') AS parts, \
              COALESCE((SELECT MAX(c.number) FROM canary_samples c WHERE c.deployment = $1), 0) AS canary \
              FROM deployments WHERE id = $1";
-        let row = query(sql, id).first(&self.pool, "reading the version of a deployment").await?;
+        let row =
+            query(sql, id).first(&self.readers, "reading the version of a deployment").await?;
         let Some(row) = row else { return Ok(None) };
         let numbers = ["attempts", "failures", "forge_id"].map(|column| row.number(column));
         let [attempts, failures, forge_id] = numbers;
@@ -227,7 +228,7 @@ impl Store {
              ORDER BY id DESC LIMIT {}) ORDER BY id DESC",
             limit + 1
         );
-        let page = query_of(sql, values).page(&self.pool, LISTING, limit, row::overview, size);
+        let page = query_of(sql, values).page(&self.readers, LISTING, limit, row::overview, size);
         let (deployments, has_more) = page.await?;
         let next = deployments
             .last()
@@ -240,7 +241,7 @@ impl Store {
     pub async fn counts(&self) -> Result<StateCounts, StoreError> {
         let sql = "SELECT COALESCE(cluster_state, state) AS id, COALESCE(cluster_state, state) AS state, \
              COUNT(*) AS n FROM deployments WHERE fleet IS NULL AND app_name <> '*' GROUP BY COALESCE(cluster_state, state)";
-        let rows = query(sql, ()).fetch_all(&self.pool, "counting deployments").await?;
+        let rows = query(sql, ()).fetch_all(&self.readers, "counting deployments").await?;
         let count = |row: &Row| Ok((row.word("state", State::parse)?.as_str(), row.count("n")?));
         rows.iter().map(count).collect()
     }
@@ -253,7 +254,7 @@ impl Store {
              (SELECT MIN(received_at) FROM deployments WHERE finished_at IS NULL AND app_name <> '*') AS oldest, \
              (SELECT COUNT(*) FROM outbox WHERE outcome IS NULL) AS unsent, \
              (SELECT COUNT(*) FROM outbox WHERE outcome = 'parked') AS parked";
-        let row = query(sql, ()).fetch_one(&self.pool, "measuring the queue").await?;
+        let row = query(sql, ()).fetch_one(&self.readers, "measuring the queue").await?;
         Ok(QueueDepth {
             queued: row.count("queued")?,
             running: row.count("running")?,

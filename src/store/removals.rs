@@ -121,7 +121,7 @@ impl Store {
              AND o.state = 'succeeded' AND o.repository = d.repository \
              AND d.app_name <> '*' AND (o.app_name = '' OR d.app_name IN (o.app_name, ''))))) ORDER BY d.id LIMIT 1";
         let row = query(sql, (target, app))
-            .first(&self.pool, "looking for deployments of an app")
+            .first(&self.readers, "looking for deployments of an app")
             .await?;
         row.map(|row| row.id("id")).transpose()
     }
@@ -161,7 +161,7 @@ impl Store {
     /// Returns the removal of an id.
     pub async fn removal(&self, id: &DeployId) -> Result<Option<RemovalRecord>, StoreError> {
         let row = query("SELECT * FROM acts WHERE id = $1 AND kind = $2", (id, REMOVAL))
-            .first(&self.pool, "reading a removal")
+            .first(&self.readers, "reading a removal")
             .await?;
         row.as_ref().map(read_removal).transpose()
     }
@@ -175,7 +175,7 @@ impl Store {
         let sql = "SELECT * FROM acts WHERE kind = $1 AND target = $2 AND namespace = $3 AND slug = $4 \
              ORDER BY id DESC LIMIT 100";
         let rows =
-            query(sql, (REMOVAL, target, app)).fetch_all(&self.pool, "reading removals").await?;
+            query(sql, (REMOVAL, target, app)).fetch_all(&self.readers, "reading removals").await?;
         rows.iter().map(read_removal).collect()
     }
 
@@ -196,7 +196,7 @@ impl Store {
                 placeholders(5, chunk.len())
             );
             let values = (app, now, REMOVAL, chunk.to_vec());
-            for row in query_of(sql, values).fetch_all(&self.pool, "reading removals").await? {
+            for row in query_of(sql, values).fetch_all(&self.readers, "reading removals").await? {
                 last.insert(row.id("target")?, row.time("removed_at")?);
             }
         }
@@ -210,7 +210,7 @@ impl Store {
     ) -> Result<Vec<RemovalRecord>, StoreError> {
         let sql = "SELECT * FROM acts WHERE kind = $1 AND finished_at IS NULL AND due_at <= $2 \
              ORDER BY id LIMIT 100";
-        let rows = query(sql, (REMOVAL, now)).fetch_all(&self.pool, "reading removals").await?;
+        let rows = query(sql, (REMOVAL, now)).fetch_all(&self.readers, "reading removals").await?;
         rows.iter().map(read_removal).collect()
     }
 }

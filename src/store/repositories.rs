@@ -56,7 +56,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         // In most cases it is known: that takes no turn to write.
-        let record = query(BY_NUMBER, identity.repository).first(&self.pool, DOING).await?;
+        let record = query(BY_NUMBER, identity.repository).first(&self.readers, DOING).await?;
         let record = record.as_ref().map(read_repository).transpose()?;
         let is_fresh = |record: &RememberedRepository| {
             let at = identity.at.unwrap_or(now);
@@ -79,7 +79,7 @@ impl Store {
         &self,
         name: &RepoName,
     ) -> Result<Option<RepositoryIdentity>, StoreError> {
-        let row = select_identity(name).first(&self.pool, DOING).await?;
+        let row = select_identity(name).first(&self.readers, DOING).await?;
         row.as_ref().map(read_identity).transpose()
     }
 }

@@ -127,7 +127,7 @@ impl Store {
             " AS counted_warnings FROM deployments \
              WHERE errors IS NULL AND finished_at IS NOT NULL ORDER BY id LIMIT $1"
         );
-        let rows = query(sql, limit).fetch_all(&self.pool, BOUNDING).await?;
+        let rows = query(sql, limit).fetch_all(&self.readers, BOUNDING).await?;
         if rows.is_empty() {
             return Ok(0);
         }
@@ -182,7 +182,7 @@ impl Store {
         let first = after.map_or("", DeployId::as_str);
         let last = ended_before.strftime("%Y%m%d-%H%M%S").to_string();
         let values = (first, last, ended_before, REVISIONS, limit.max(1));
-        let rows = query(sql, values).fetch_all(&self.pool, DOING).await?;
+        let rows = query(sql, values).fetch_all(&self.readers, DOING).await?;
         rows.into_iter().map(|row| row.id("id")).collect()
     }
 }

@@ -48,7 +48,7 @@ impl Store {
     pub async fn gate_answers(&self, rollout: &RolloutId) -> Result<Vec<GateAnswers>, StoreError> {
         let sql = "SELECT rollout AS id, step, first_at, last_at, asked, result, value FROM rollout_gate_answers \
              WHERE rollout = $1 ORDER BY version DESC LIMIT $2";
-        let rows = query(sql, (rollout, MAX_READ)).fetch_all(&self.pool, READING).await?;
+        let rows = query(sql, (rollout, MAX_READ)).fetch_all(&self.readers, READING).await?;
         rows.iter().rev().map(read).collect()
     }
 }

@@ -64,7 +64,7 @@ impl Store {
         receiver: &str,
     ) -> Result<Option<Timestamp>, StoreError> {
         let sql = "SELECT MIN(due_at) AS due_at FROM rollout_events WHERE receiver = $1 AND outcome IS NULL";
-        query(sql, receiver).fetch_one(&self.pool, CLAIMING).await?.maybe_time("due_at")
+        query(sql, receiver).fetch_one(&self.readers, CLAIMING).await?.maybe_time("due_at")
     }
 
     /// Claims the event for that receiver that has been due for longest, and that no earlier one of its rollout waits
@@ -130,7 +130,7 @@ impl Store {
     ) -> Result<Vec<(Announcement, String)>, StoreError> {
         let sql = "SELECT event AS id, kind, COALESCE(outcome, 'waits') AS word FROM rollout_events \
              WHERE receiver = $1 AND rollout = $2 ORDER BY version, place";
-        let rows = query(sql, (receiver, rollout)).fetch_all(&self.pool, CLAIMING).await?;
+        let rows = query(sql, (receiver, rollout)).fetch_all(&self.readers, CLAIMING).await?;
         rows.iter()
             .map(|row| Ok((row.word("kind", Announcement::parse)?, row.text("word")?)))
             .collect()

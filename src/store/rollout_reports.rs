@@ -88,20 +88,20 @@ impl Store {
     ) -> Result<Option<Timestamp>, StoreError> {
         let sql =
             "SELECT MIN(due_at) AS due_at FROM rollout_reports WHERE sink = $1 AND done_at IS NULL";
-        query(sql, sink.as_str()).fetch_one(&self.pool, READING).await?.maybe_time("due_at")
+        query(sql, sink.as_str()).fetch_one(&self.readers, READING).await?.maybe_time("due_at")
     }
 
     /// Counts the reports about rollouts that wait.
     pub async fn rollout_reports_waiting(&self) -> Result<u64, StoreError> {
         let sql = "SELECT COUNT(*) AS n FROM rollout_reports WHERE done_at IS NULL";
-        query(sql, ()).fetch_one(&self.pool, READING).await?.count("n")
+        query(sql, ()).fetch_one(&self.readers, READING).await?.count("n")
     }
 
     /// Counts the rollouts that have not ended by the words of their states.
     pub async fn open_rollouts(&self) -> Result<Vec<(String, u64)>, StoreError> {
         let sql =
             "SELECT state AS id, COUNT(*) AS n FROM rollouts WHERE ended_at IS NULL GROUP BY state";
-        let rows = query(sql, ()).fetch_all(&self.pool, READING).await?;
+        let rows = query(sql, ()).fetch_all(&self.readers, READING).await?;
         rows.iter().map(|row| Ok((row.text("id")?, row.count("n")?))).collect()
     }
 
@@ -190,7 +190,7 @@ impl Store {
              ORDER BY id DESC LIMIT 1";
         // As it stands in the record.
         let commit = format!("\"commit\":\"{commit}\"");
-        let row = query(sql, ((app, id), (repository, name, commit))).first(&self.pool, READING);
+        let row = query(sql, ((app, id), (repository, name, commit))).first(&self.readers, READING);
         row.await?.map(|row| row.id("id")).transpose()
     }
 
@@ -203,7 +203,7 @@ impl Store {
         let sql = "SELECT r.* FROM deployments d JOIN rollouts o ON d.rollout IN (o.id, o.undo_id) \
              JOIN rollout_reports r ON r.rollout = o.id WHERE d.id = $1 AND r.sink = $2";
         let sink = RolloutSink::Channel.as_str();
-        let row = query(sql, (deployment, sink)).first(&self.pool, READING).await?;
+        let row = query(sql, (deployment, sink)).first(&self.readers, READING).await?;
         row.as_ref().map(read_told).transpose()
     }
 }

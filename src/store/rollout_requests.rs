@@ -73,7 +73,7 @@ impl Store {
         let sql = "SELECT repository AS id, forge_id FROM rollout_requests \
              WHERE done_at IS NULL AND due_at <= $1 ORDER BY due_at, forge_id LIMIT 1";
         // In most cases there is none: that takes no turn to write.
-        if query(sql, now).first(&self.pool, DOING).await?.is_none() {
+        if query(sql, now).first(&self.readers, DOING).await?.is_none() {
             return Ok(None);
         }
         let mut write = self.begin(DOING).await?;

@@ -179,7 +179,7 @@ impl Store {
     /// Returns the rollout of an id; that of its undo does as well.
     pub async fn rollout(&self, id: &RolloutId) -> Result<Option<StoredRollout>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM rollouts WHERE id = $1 OR undo_id = $1");
-        let row = query_of(sql, id).first(&self.pool, READING).await?;
+        let row = query_of(sql, id).first(&self.readers, READING).await?;
         row.as_ref().map(read_rollout).transpose()
     }
 
@@ -187,7 +187,7 @@ impl Store {
     /// than the rollout.
     pub async fn rollout_version(&self, id: &RolloutId) -> Result<Option<String>, StoreError> {
         let sql = "SELECT id, version, waits FROM rollouts WHERE id = $1 OR undo_id = $1";
-        let row = query(sql, id).first(&self.pool, READING).await?;
+        let row = query(sql, id).first(&self.readers, READING).await?;
         let Some(row) = row else { return Ok(None) };
         Ok(Some(format!("{} {}", row.number("version")?, row.text("waits")?)))
     }
@@ -218,7 +218,7 @@ impl Store {
         let before = before.map_or("", RolloutId::as_str);
         let values = ((namespace, slug, repository), (target, state), (*unfinished, before));
         let size = |one: &StoredRollout| one.progress.record.len() + one.reason.len() + 1000;
-        let page = query_of(sql, values).page(&self.pool, READING, limit, read_rollout, size);
+        let page = query_of(sql, values).page(&self.readers, READING, limit, read_rollout, size);
         let (rollouts, has_more) = page.await?;
         let next = rollouts.last().filter(|_| has_more).map(|one: &StoredRollout| one.id.clone());
         Ok((rollouts, next))
@@ -233,7 +233,7 @@ impl Store {
     ) -> Result<Option<RolloutClaim>, StoreError> {
         let sql = "SELECT id FROM rollouts WHERE ended_at IS NULL AND due_at <= $1 ORDER BY due_at, id LIMIT 1";
         // In most cases there is none: that takes no turn to write.
-        if query(sql, now).first(&self.pool, CLAIMING).await?.is_none() {
+        if query(sql, now).first(&self.readers, CLAIMING).await?.is_none() {
             return Ok(None);
         }
         let lease_end = end_of(now, lease);
@@ -295,7 +295,7 @@ impl Store {
         targets: &[&TargetName],
     ) -> Result<Option<RolloutId>, StoreError> {
         for chunk in targets.chunks(AT_ONCE) {
-            let row = select_claims(repository, app, chunk).first(&self.pool, READING).await?;
+            let row = select_claims(repository, app, chunk).first(&self.readers, READING).await?;
             if let Some(row) = row {
                 return row.id("id").map(Some);
             }
@@ -317,7 +317,7 @@ impl Store {
             MAX_DEPLOYMENTS
         );
         let ids = (&rollout.id, &rollout.undo_id);
-        let rows = query_of(sql, ids).fetch_all(&self.pool, READING).await?;
+        let rows = query_of(sql, ids).fetch_all(&self.readers, READING).await?;
         rows.iter().map(row::overview).collect()
     }
 
@@ -338,7 +338,8 @@ impl Store {
                 ),
                 placeholders(3, chunk.len())
             );
-            let rows = query_of(sql, (app, chunk.to_vec())).fetch_all(&self.pool, READING).await?;
+            let rows =
+                query_of(sql, (app, chunk.to_vec())).fetch_all(&self.readers, READING).await?;
             for row in &rows {
                 newest.push(row::overview(row)?);
             }
@@ -358,7 +359,7 @@ impl Store {
              AND (app_name IN ($4, '') OR (namespace = $5 AND slug = $6)) ORDER BY id LIMIT 1000";
         let StoredRollout { id, undo_id, repository, app, .. } = rollout;
         let values = (repository, id, undo_id, (lane::app_word(app_name), app));
-        let rows = query(sql, values).fetch_all(&self.pool, READING).await?;
+        let rows = query(sql, values).fetch_all(&self.readers, READING).await?;
         rows.iter().map(|row| Ok((row.id("target")?, row.id("id")?))).collect()
     }
 }

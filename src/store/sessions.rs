@@ -56,13 +56,13 @@ impl Store {
         let doing = "reading the key of cookies";
         let select =
             || query("SELECT name AS id, secret FROM cookie_keys WHERE name = 'cookies'", ());
-        if let Some(row) = select().first(&self.pool, doing).await? {
+        if let Some(row) = select().first(&self.readers, doing).await? {
             return row.text("secret");
         }
         let sql = "INSERT INTO cookie_keys (name, secret, made_at) VALUES ('cookies', $1, $2) \
              ON CONFLICT (name) DO NOTHING";
         self.run(query(sql, (new_key, now)), doing).await?;
-        select().fetch_one(&self.pool, doing).await?.text("secret")
+        select().fetch_one(&self.readers, doing).await?.text("secret")
     }
 
     /// Stores a new session. Sessions that were not used since `unused_since`, or are over, go, and so do the oldest
@@ -107,7 +107,7 @@ impl Store {
     ) -> Result<Option<SessionRecord>, StoreError> {
         let sql = "SELECT id, account, name, sealed, digest, began_at, seen_at, ends_at FROM sessions \
              WHERE id = $1 AND ends_at > $2 AND seen_at > $3";
-        let row = query(sql, (id, now, used_since)).first(&self.pool, READING).await?;
+        let row = query(sql, (id, now, used_since)).first(&self.readers, READING).await?;
         row.map(|row| read_session(&row)).transpose()
     }
 

@@ -141,14 +141,14 @@ impl Store {
         let sql = "SELECT id, forge_id FROM deployments WHERE repository = $1 AND forge_id IN";
         let sql = format!("{sql} ({})", placeholders(2, forge_ids.len()));
         let selection = query_of(sql, (repository, forge_ids.to_vec()));
-        let rows = selection.fetch_all(&self.pool, "reading stored deployments").await?;
+        let rows = selection.fetch_all(&self.readers, "reading stored deployments").await?;
         rows.into_iter().map(|row| row.number("forge_id")).collect()
     }
 
     /// Returns every repository that has ever deployed, by name.
     pub async fn repositories(&self) -> Result<Vec<RepoName>, StoreError> {
         let sql = "SELECT DISTINCT repository AS id FROM lanes ORDER BY repository";
-        let rows = query(sql, ()).fetch_all(&self.pool, "listing repositories").await?;
+        let rows = query(sql, ()).fetch_all(&self.readers, "listing repositories").await?;
         rows.into_iter().map(|row| row.id("id")).collect()
     }
 
@@ -162,7 +162,7 @@ impl Store {
         for chunk in items.chunks(MAX_AT_ONCE) {
             let sql = format!("{sql} ({})", placeholders(2, chunk.len()));
             let selection = query_of(sql, (first, chunk.to_vec()));
-            for row in selection.fetch_all(&self.pool, "reading the items of a sweep").await? {
+            for row in selection.fetch_all(&self.readers, "reading the items of a sweep").await? {
                 stored.insert(row.text("id")?);
             }
         }

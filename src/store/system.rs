@@ -36,7 +36,7 @@ impl Store {
     /// With SQLite there is one, and it is not named.
     pub async fn replicas(&self) -> Result<Vec<(String, Timestamp)>, StoreError> {
         let sql = format!("SELECT name AS id, at FROM health ORDER BY name LIMIT {MAX}");
-        let rows = query_of(sql, ()).fetch_all(&self.pool, READING).await?;
+        let rows = query_of(sql, ()).fetch_all(&self.readers, READING).await?;
         rows.iter().map(|row| Ok((row.text("id")?, row.time("at")?))).collect()
     }
 
@@ -46,7 +46,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Vec<(String, String)>, StoreError> {
         let sql = "SELECT cluster AS id, holder FROM cluster_leases WHERE lease_end > $1 ORDER BY cluster";
-        let rows = query(sql, now).fetch_all(&self.pool, READING).await?;
+        let rows = query(sql, now).fetch_all(&self.readers, READING).await?;
         rows.iter().map(|row| Ok((row.text("id")?, row.text("holder")?))).collect()
     }
 
@@ -56,7 +56,7 @@ impl Store {
             "SELECT deployment AS id, sink, state, at, reason FROM outbox WHERE outcome = 'parked' \
              ORDER BY at DESC LIMIT {limit}"
         );
-        let rows = query_of(sql, ()).fetch_all(&self.pool, READING).await?;
+        let rows = query_of(sql, ()).fetch_all(&self.readers, READING).await?;
         rows.iter().map(read_dead_letter).collect()
     }
 }

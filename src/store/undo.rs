@@ -50,7 +50,8 @@ impl Store {
     /// Returns the rollback by which the service took a failed deployment back.
     pub async fn undo_of(&self, failed: &DeployId) -> Result<Option<Deployment>, StoreError> {
         let sql = concat!("SELECT ", overview_columns!(), " FROM deployments WHERE delivery = $1");
-        let row = query(sql, undo_delivery(failed)).first(&self.pool, "reading a rollback").await?;
+        let row =
+            query(sql, undo_delivery(failed)).first(&self.readers, "reading a rollback").await?;
         row.as_ref().map(row::overview).transpose()
     }
 

@@ -269,7 +269,7 @@ mod tests {
 
     async fn lanes(store: &Store) -> Vec<String> {
         let rows = query("SELECT repository FROM lanes ORDER BY repository", ());
-        let rows = rows.fetch_all(&store.pool, DOING).await.unwrap();
+        let rows = rows.fetch_all(&store.readers, DOING).await.unwrap();
         rows.iter().map(|row| row.text("repository").unwrap()).collect()
     }
 
