@@ -14,7 +14,7 @@ use crate::store::interval_metrics::IntervalMetrics;
 use crate::store::query::{Answer, Query, array, ask_all};
 use crate::store::readers::Readers;
 use crate::store::write::{Signals, WriteConnection, WriteTransaction};
-use crate::store::writers::{BEGIN_MEMBER, Writers};
+use crate::store::writers::{BEGIN_MEMBER, Sharing, Writers};
 
 /// The database. Clones share it.
 #[derive(Debug, Clone)]
@@ -96,7 +96,7 @@ impl Store {
     /// Begins a transaction that a power cut may undo: the work is then found again from the
     /// manifest repository. A killed process loses none.
     pub(super) async fn begin(&self, doing: &'static str) -> Result<WriteTransaction, StoreError> {
-        self.begin_as(Durability::Process, false, doing).await
+        self.begin_as(Durability::Process, Sharing::Alone, false, doing).await
     }
 
     /// Begins a transaction that a caller waits for, and that survives a power cut once it is
@@ -105,7 +105,17 @@ impl Store {
         &self,
         doing: &'static str,
     ) -> Result<WriteTransaction, StoreError> {
-        self.begin_as(Durability::Disk, true, doing).await
+        self.begin_as(Durability::Disk, Sharing::Alone, true, doing).await
+    }
+
+    /// Begins a transaction that may share its commit with others of its kind, see [`Sharing::Shared`].
+    pub(super) async fn begin_shared(
+        &self,
+        durability: Durability,
+        doing: &'static str,
+    ) -> Result<WriteTransaction, StoreError> {
+        let is_urgent = durability == Durability::Disk;
+        self.begin_as(durability, Sharing::Shared, is_urgent, doing).await
     }
 
     /// Runs one statement in a transaction of its own; returns the number of changed rows.
@@ -136,13 +146,14 @@ impl Store {
     pub(super) async fn begin_as(
         &self,
         durability: Durability,
+        sharing: Sharing,
         is_urgent: bool,
         doing: &'static str,
     ) -> Result<WriteTransaction, StoreError> {
         let to_pooled = |connection| WriteConnection::Pooled(Some(connection));
         let connection = match (self.kind, durability) {
             (DatabaseBackend::Sqlite, _) => {
-                let turn = self.turns.turn(is_urgent, durability, &self.writers).await;
+                let turn = self.turns.turn(is_urgent, (durability, sharing), &self.writers).await;
                 turn.map(WriteConnection::Turn)
             }
             (DatabaseBackend::Postgres, Durability::Process) => {

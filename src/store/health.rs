@@ -9,6 +9,7 @@ use crate::store::db::{Durability, Store};
 use crate::store::error::StoreError;
 use crate::store::query::query;
 use crate::store::write::WriteTransaction;
+use crate::store::writers::Sharing;
 
 const DOING: &str = "checking that the database accepts writes";
 
@@ -46,7 +47,7 @@ impl Store {
         let write = self.begin_durable(DOING).await?;
         self.write_row(write, (row, "event"), now).await?;
         // At once, as an event: behind the workers it would measure their load.
-        let write = self.begin_as(Durability::Process, true, DOING).await?;
+        let write = self.begin_as(Durability::Process, Sharing::Alone, true, DOING).await?;
         self.write_row(write, (row, "worker"), now).await
     }
 

@@ -8,7 +8,7 @@ use crate::model::deployment::State;
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeliveryId, DeployId, RolloutId};
 use crate::model::status::ForgeStatus;
-use crate::store::db::Store;
+use crate::store::db::{Durability, Store};
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::PendingAnswer;
 use crate::store::lane::LaneName;
@@ -54,7 +54,7 @@ impl Store {
         act: Option<(&AuditRecord, Option<&PendingAnswer>)>,
         now: Timestamp,
     ) -> Result<Accepted, StoreError> {
-        let mut write = self.begin_durable(DOING).await?;
+        let mut write = self.begin_shared(Durability::Disk, DOING).await?;
         let requested_name = &request.release.repository;
         let name = repositories::recognize(self, &mut write, request.identity, requested_name, now)
             .await?;
@@ -69,8 +69,9 @@ impl Store {
         let queries = [insert(delivery.as_str()), lane::entries(&own_lane)];
         let [insertion, mut entries] = write.ask_all(queries, DOING).await?;
         if insertion.changed == 0 {
-            // There is nothing to commit for a duplicate: its lane exists already.
             if let Some(existing) = find(&mut write, request).await? {
+                // It may be of a transaction that shares this commit.
+                write.commit_unannounced(Vec::new()).await?;
                 return Ok(Accepted::Duplicate(existing));
             }
             // Another deployment has the delivery's id: it is a header, which no signature covers.
@@ -79,10 +80,11 @@ impl Store {
             let [insertion, current] = write.ask_all(queries, DOING).await?;
             entries = current;
             if insertion.changed == 0 {
-                return match find(&mut write, request).await? {
-                    Some(existing) => Ok(Accepted::Duplicate(existing)),
-                    None => Err(StoreError::IdTaken(id.clone())),
+                let Some(existing) = find(&mut write, request).await? else {
+                    return Err(StoreError::IdTaken(id.clone()));
                 };
+                write.commit_unannounced(Vec::new()).await?;
+                return Ok(Accepted::Duplicate(existing));
             }
             tracing::warn!(%delivery, deployment = %id, "delivery id seen before with another deployment");
         }

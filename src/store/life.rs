@@ -14,7 +14,7 @@ use crate::model::rollback::{Hold, Rollback};
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violations;
 use crate::store::claims;
-use crate::store::db::Store;
+use crate::store::db::{Durability, Store};
 use crate::store::error::StoreError;
 use crate::store::fleets::{self, PartState};
 use crate::store::interval_metrics::MarkChange;
@@ -102,7 +102,7 @@ impl Store {
         findings: &Findings,
         now: Timestamp,
     ) -> Result<PushTurn, StoreError> {
-        let mut write = self.begin(BEGINNING).await?;
+        let mut write = self.begin_shared(Durability::Process, BEGINNING).await?;
         let Some(push_state) = self.read_push_state(&mut write, claim, findings, now).await? else {
             // A dropped transaction releases the lane only some time later.
             write.commit().await?;
@@ -250,7 +250,7 @@ impl Store {
         let values = (now, summary, to_json(violations), pushed, (counts, in_cluster, lapses));
         let finish = query(sql, (progress(claim, state, findings, &marks), values));
         let app = findings.app.as_ref();
-        let mut write = self.begin(FINISHING).await?;
+        let mut write = self.begin_shared(Durability::Process, FINISHING).await?;
         let has_succeeded = state == State::Succeeded;
         if has_succeeded {
             // A release that the cluster does not run yet replaces none. Its older ones must not be locked here: the

@@ -79,6 +79,21 @@ impl WriteConnection {
         }
     }
 
+    /// Closes the connection without a runtime.
+    fn drop_now(mut self) {
+        if let Self::Turn(turn) = &mut self {
+            turn.leave();
+        }
+        drop(self.slot().take().map(PoolConnection::leak));
+    }
+
+    /// Ends the use of the connection, whose transaction has ended or not begun.
+    fn end(self) {
+        if let Self::Turn(turn) = self {
+            turn.end();
+        }
+    }
+
     /// Closes the connection; the next transaction opens another.
     async fn close(&mut self) {
         match self {
@@ -234,10 +249,12 @@ impl WriteTransaction {
             // Its state is unknown.
             Some(mut connection) if result.is_err() && last == Some(LastStatement::Commit) => {
                 connection.close().await;
+                connection.end();
             }
             // What is not committed can be undone.
             Some(connection) if result.is_err() => self.connection = Some(connection),
-            Some(_) | None => {}
+            Some(connection) => connection.end(),
+            None => {}
         }
         let mut answers = result?;
         let wakes = answers.iter().skip(count).take(followers::STATEMENTS);
@@ -264,13 +281,13 @@ impl Executor for &mut WriteTransaction {
 /// caller has gone.
 impl Drop for WriteTransaction {
     fn drop(&mut self) {
-        let Some(mut connection) = self.connection.take() else { return };
+        let Some(connection) = self.connection.take() else { return };
         match Handle::try_current() {
             // The next writer waits until the file is unlocked.
             Ok(runtime) if self.is_begun => drop(runtime.spawn(roll_back(connection))),
-            Ok(_) => {}
+            Ok(_) => connection.end(),
             // A close ends it too, and no task has to wait for it. A return to the pool needs a runtime.
-            Err(_) => drop(connection.slot().take().map(PoolConnection::leak)),
+            Err(_) => connection.drop_now(),
         }
     }
 }
@@ -282,4 +299,5 @@ async fn roll_back(mut connection: WriteConnection) {
     if !matches!(undoing, Ok(true)) {
         connection.close().await;
     }
+    connection.end();
 }

@@ -6,8 +6,11 @@
 //!
 //! A commit writes every page that its transaction has changed, and most of them are those of the one before. So a
 //! writer with others behind it does not commit: it leaves its transaction open for them, each has a savepoint in
-//! it, and one commit ends it for all. It stands in the queue behind those who wait already, so that the first
-//! waits for no later one. Nobody is told of success before that commit; the failure of one undoes its savepoint alone.
+//! it, and one commit ends it for all. The commit gets in the queue behind those who wait already, so that the first
+//! does not wait for ever. Nobody is told of success before it; the failure of one undoes its savepoint alone.
+//!
+//! Only operations that ask for it share ([`Sharing`]): what a member has read may be another's that is not
+//! committed yet, so it must not tell its caller of it before the commit either.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,16 +32,25 @@ pub(super) const BEGIN_MEMBER: &str = "SAVEPOINT member";
 pub(super) const END_MEMBER: &str = "RELEASE member";
 const UNDO_MEMBER: &str = "ROLLBACK TO member; RELEASE member";
 
+/// Whether a transaction may share its commit with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// It begins after a commit, and ends with one.
+    Alone,
+    /// It may see what others have not committed yet: its caller learns nothing, but of a failure, without a commit.
+    Shared,
+}
+
 /// The queue of writers. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Writers {
     workers: Arc<Mutex<()>>,
     writer: Arc<Mutex<Writer>>,
-    /// The writers that wait for their turn.
+    /// Those who wait for their turn and may share.
     waiting: Arc<Waiting>,
 }
 
-/// The numbers of those who wait, by what their commit must survive.
+/// The numbers of those who wait and may share, by what their commit must survive.
 #[derive(Debug, Default)]
 struct Waiting {
     process: AtomicUsize,
@@ -53,6 +65,9 @@ struct Waits<'a>(&'a AtomicUsize);
 struct Writer {
     connection: Option<PoolConnection<Any>>,
     shared: Option<SharedTransaction>,
+    /// True from the beginning of a turn to its known end: nothing is done on a connection that somebody has left in
+    /// the middle.
+    is_in_use: bool,
 }
 
 /// The transaction that is open on the connection. If this is dropped, its members have failed.
@@ -71,6 +86,7 @@ pub(super) struct SharedEnd(watch::Receiver<Option<CommitResult>>);
 pub(super) struct WriteTurn {
     writer: OwnedMutexGuard<Writer>,
     durability: Durability,
+    sharing: Sharing,
     writers: Writers,
     _workers: Option<OwnedMutexGuard<()>>,
 }
@@ -102,14 +118,15 @@ impl Writers {
     pub(super) async fn turn(
         &self,
         is_urgent: bool,
-        durability: Durability,
+        (durability, sharing): (Durability, Sharing),
         pool: &AnyPool,
     ) -> Result<WriteTurn, sqlx::Error> {
-        let waits = Waits::new(self.waiting.count(durability));
+        let waits =
+            (sharing == Sharing::Shared).then(|| Waits::new(self.waiting.count(durability)));
         let (mut writer, workers) = self.lock(is_urgent).await;
         drop(waits);
-        let needs_disk = |shared: &SharedTransaction| !shared.survives(durability);
-        if writer.shared.as_ref().is_some_and(needs_disk) {
+        let is_other = |shared: &SharedTransaction| !shared.admits(durability, sharing);
+        if writer.is_in_use || writer.shared.as_ref().is_some_and(is_other) {
             // A task of its own: others wait for this commit too, also where this caller goes away.
             let ending = tokio::spawn(end_shared(writer)).await;
             writer = ending.map_err(|_| sqlx::Error::WorkerCrashed)?;
@@ -117,7 +134,8 @@ impl Writers {
         if writer.connection.is_none() {
             writer.connection = Some(pool.acquire().await?);
         }
-        Ok(WriteTurn { writer, durability, writers: self.clone(), _workers: workers })
+        writer.is_in_use = true;
+        Ok(WriteTurn { writer, durability, sharing, writers: self.clone(), _workers: workers })
     }
 
     async fn lock(
@@ -147,8 +165,9 @@ impl WriteTurn {
         let are_there =
             |durability| self.writers.waiting.count(durability).load(Ordering::Relaxed) > 0;
         // What survives a power cut survives the end of the process.
-        are_there(Durability::Process)
-            || self.durability == Durability::Disk && are_there(Durability::Disk)
+        self.sharing == Sharing::Shared
+            && (are_there(Durability::Process)
+                || self.durability == Durability::Disk && are_there(Durability::Disk))
     }
 
     pub(super) fn connection(&mut self) -> &mut Option<PoolConnection<Any>> {
@@ -158,6 +177,7 @@ impl WriteTurn {
     /// Leaves the transaction open for those who wait, and gives them the turn.
     pub(super) fn leave_open(mut self) -> SharedEnd {
         let Self { writer, durability, writers, .. } = &mut self;
+        writer.is_in_use = false;
         if let Some(shared) = &writer.shared {
             return SharedEnd(shared.end.subscribe());
         }
@@ -171,26 +191,41 @@ impl WriteTurn {
         SharedEnd(receiver)
     }
 
+    /// Ends the turn: the transaction has ended, or has not begun.
+    pub(super) fn end(mut self) {
+        self.writer.is_in_use = false;
+    }
+
     /// Undoes what the member did, and nothing of the others. Returns false if that is not certain.
     pub(super) async fn undo_member(&mut self) -> bool {
         let Some(connection) = self.connection() else { return false };
         let Err(error) = connection.execute(raw_sql(UNDO_MEMBER)).await else { return true };
         // It has not begun, or has ended and cannot be undone: its caller went away just then. If the transaction itself
         // is gone, another one can begin.
-        error.to_string().contains("no such savepoint")
-            && connection.execute(raw_sql("BEGIN")).await.is_err()
+        let says = |error: &sqlx::Error, words: &str| error.to_string().contains(words);
+        says(&error, "no such savepoint")
+            && connection
+                .execute(raw_sql("BEGIN"))
+                .await
+                .is_err_and(|error| says(&error, "within a transaction"))
     }
 
     /// Closes the connection; the next turn opens another. Members of its transaction have failed.
     pub(super) async fn close(&mut self) {
+        self.writer.shared = None;
         close(self.connection()).await;
+    }
+
+    /// Gives the connection up; members of its transaction have failed.
+    pub(super) fn leave(&mut self) {
         self.writer.shared = None;
     }
 }
 
 impl SharedTransaction {
-    fn survives(&self, wanted: Durability) -> bool {
-        wanted == Durability::Process || self.durability == Durability::Disk
+    fn admits(&self, wanted: Durability, sharing: Sharing) -> bool {
+        sharing == Sharing::Shared
+            && (wanted == Durability::Process || self.durability == Durability::Disk)
     }
 }
 
@@ -214,8 +249,13 @@ impl Drop for Writer {
     }
 }
 
-/// Commits the shared transaction, if there is one, and tells its members.
+/// Commits the shared transaction, if there is one, and tells its members. Where somebody has left the connection in the
+/// middle, it is closed, and they have failed.
 async fn end_shared(mut writer: OwnedMutexGuard<Writer>) -> OwnedMutexGuard<Writer> {
+    if std::mem::take(&mut writer.is_in_use) {
+        writer.shared = None;
+        close(&mut writer.connection).await;
+    }
     let Some(shared) = writer.shared.take() else { return writer };
     let result = match &mut writer.connection {
         Some(connection) => connection.execute(sqlx::query("COMMIT")).await.map(drop),
@@ -257,12 +297,16 @@ mod tests {
         Store::open(&url.into()).await.unwrap()
     }
 
+    async fn shared(store: &Store) -> Result<WriteTransaction, StoreError> {
+        store.begin_shared(Durability::Process, DOING).await
+    }
+
     fn lane(n: usize) -> Query {
         query("INSERT INTO lanes (repository, target) VALUES ($1, 'prod')", format!("a/{n}"))
     }
 
     async fn write(store: &Store, n: usize) -> Result<(), StoreError> {
-        let mut write = store.begin(DOING).await?;
+        let mut write = shared(store).await?;
         lane(n).execute(write.sql(), DOING).await?;
         write.commit().await
     }
@@ -319,7 +363,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path()).await;
         let act = async |n: usize| {
-            let mut write = store.begin(DOING).await?;
+            let mut write = shared(&store).await?;
             lane(n).execute(write.sql(), DOING).await?;
             if n % 3 == 1 {
                 query("INSERT INTO nothing VALUES (1)", ()).execute(write.sql(), DOING).await?;
@@ -348,14 +392,14 @@ mod tests {
             store.run(query(sql, ()), DOING).await.unwrap();
         }
         let act = async |n: usize| {
-            let mut write = store.begin(DOING).await?;
+            let mut write = shared(&store).await?;
             lane(n).execute(write.sql(), DOING).await?;
             if n == 3 {
                 write.later(query("INSERT INTO children VALUES ('nobody')", ()));
             }
             write.commit().await
         };
-        let mut first = store.begin(DOING).await.unwrap();
+        let mut first = shared(&store).await.unwrap();
         lane(0).execute(first.sql(), DOING).await.unwrap();
         let first = async {
             let_wait().await;
@@ -381,12 +425,12 @@ mod tests {
     async fn what_must_survive_a_power_cut_is_in_no_commit_that_does_not() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path()).await;
-        let mut first = store.begin(DOING).await.unwrap();
+        let mut first = shared(&store).await.unwrap();
         lane(1).execute(first.sql(), DOING).await.unwrap();
         let worker = tokio::spawn({
             let store = store.clone();
             async move {
-                let mut write = store.begin(DOING).await.unwrap();
+                let mut write = shared(&store).await.unwrap();
                 let level = synchronous(&mut write).await;
                 write.commit().await.unwrap();
                 level
@@ -396,7 +440,7 @@ mod tests {
         let event = tokio::spawn({
             let store = store.clone();
             async move {
-                let mut write = store.begin_durable(DOING).await.unwrap();
+                let mut write = store.begin_shared(Durability::Disk, DOING).await.unwrap();
                 let (level, seen) = (synchronous(&mut write).await, lanes(&store).await);
                 write.commit().await.unwrap();
                 (level, seen)
@@ -407,6 +451,54 @@ mod tests {
         assert_eq!(event.await.unwrap(), (2, vec!["a/1".to_owned()]), "committed before it began");
         // What need not survive one joins what does.
         assert_eq!(worker.await.unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn one_that_does_not_share_sees_only_what_is_committed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).await;
+        let mut first = shared(&store).await.unwrap();
+        lane(1).execute(first.sql(), DOING).await.unwrap();
+        let alone = async {
+            let mut write = store.begin(DOING).await.unwrap();
+            // Another connection sees what is committed, and nothing else.
+            let before = lanes(&store).await;
+            lane(3).execute(write.sql(), DOING).await.unwrap();
+            let_wait().await;
+            write.commit().await.unwrap();
+            before
+        };
+        let first = async {
+            let_wait().await;
+            first.commit().await.unwrap();
+        };
+        let (before, (), second) = tokio::join!(alone, first, write(&store, 2));
+        second.unwrap();
+        assert_eq!(before, ["a/1"]);
+        assert_eq!(lanes(&store).await, ["a/1", "a/2", "a/3"]);
+    }
+
+    /// A temporary table is of one connection.
+    #[tokio::test]
+    async fn the_connection_stays_after_every_good_end_and_is_closed_after_an_unknown_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).await;
+        let run = async |sql: &'static str| store.run(query(sql, ()), DOING).await;
+        run("CREATE TEMP TABLE here (n BIGINT)").await.unwrap();
+        join_all((0..5).map(|n| write(&store, n))).await;
+        drop(shared(&store).await.unwrap());
+        let mut undone = shared(&store).await.unwrap();
+        lane(9).execute(undone.sql(), DOING).await.unwrap();
+        drop(undone);
+        run("INSERT INTO here VALUES (1)").await.unwrap();
+        // As a runtime that ends would leave it.
+        let turn = store.turns.turn(true, (Durability::Disk, Sharing::Alone), &store.writers);
+        let mut turn = turn.await.unwrap();
+        let begin = turn.connection().as_mut().unwrap().execute(raw_sql("BEGIN IMMEDIATE")).await;
+        begin.unwrap();
+        drop(turn);
+        assert!(run("INSERT INTO here VALUES (2)").await.is_err(), "another connection");
+        write(&store, 10).await.unwrap();
     }
 
     #[tokio::test]

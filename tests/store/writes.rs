@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use sqlx::{AnyConnection, Connection as _, Executor as _, raw_sql};
 use the_deployer::store::{Accepted, Ailment};
 
@@ -60,6 +61,41 @@ async fn a_write_that_is_given_up_gives_its_connection_back() {
         let next =
             db.store.accept(&delivery(50), &request("web", "prod", 50), &id(50), at(50)).await;
         assert_eq!(next.unwrap(), Accepted::New);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_duplicate_is_told_of_only_once_the_first_is_stored() {
+    const TABLES: &str = "CREATE TABLE parents (id TEXT PRIMARY KEY); \
+         CREATE TABLE children (parent TEXT REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED);";
+    run_on_both(async |db| {
+        let (body, undo) = if db.url().is_sqlite() {
+            let body = "CREATE TRIGGER spoil AFTER INSERT ON deployments BEGIN \
+                 INSERT INTO children VALUES ('nobody'); END";
+            (body, "DROP TRIGGER spoil; DROP TABLE children; DROP TABLE parents")
+        } else {
+            let body = "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+                 INSERT INTO children VALUES ('nobody'); RETURN NEW; END $$; \
+                 CREATE TRIGGER spoil AFTER INSERT ON deployments FOR EACH ROW EXECUTE FUNCTION spoil()";
+            (body, "DROP FUNCTION spoil CASCADE; DROP TABLE children; DROP TABLE parents")
+        };
+        // Every commit of a deployment fails, and nothing before it.
+        db.execute(&format!("{TABLES} {body}")).await;
+        let accept = async |n: i64| {
+            db.store.accept(&delivery(n), &request("web", "prod", 1), &id(n), at(n)).await
+        };
+        for result in join_all([1, 2, 3, 4].map(accept)).await {
+            assert!(result.is_err(), "{result:?} is in no database");
+        }
+        db.execute(undo).await;
+        let results = join_all([5, 6, 7, 8].map(accept)).await;
+        let mut others: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+        let new = others.iter().position(|result| *result == Accepted::New).unwrap();
+        let stored = id(5 + i64::try_from(new).unwrap());
+        others.remove(new);
+        assert!(others.iter().all(|other| *other == Accepted::Duplicate(stored.clone())));
+        assert_eq!(others.len(), 3);
     })
     .await;
 }
