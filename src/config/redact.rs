@@ -107,7 +107,7 @@ fn is_secret_place(path: &Path) -> bool {
 
 fn keys(path: &Path) -> Vec<&str> {
     let steps = path.0.iter().filter_map(|step| match step {
-        Step::Key(key) => Some(key.as_str()),
+        Step::Key(key) => Some(&**key),
         Step::Index(_) => None,
     });
     steps.collect()
@@ -129,7 +129,7 @@ fn mask_columns(line: &str, spans: &[Range<u32>]) -> String {
 fn at_mut<'n>(root: &'n mut Node, path: &Path) -> Option<&'n mut Node> {
     use crate::waml::node::Value;
     path.0.iter().try_fold(root, |node, step| match (step, &mut node.value) {
-        (Step::Key(key), Value::Map(map)) => map.get_mut(key).map(|entry| &mut entry.node),
+        (Step::Key(key), Value::Map(map)) => map.get_mut(&**key).map(|entry| &mut entry.node),
         (Step::Index(index), Value::List(list)) => list.get_mut(*index),
         _ => None,
     })

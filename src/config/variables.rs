@@ -129,7 +129,7 @@ fn resolve<'j>(json: &'j Json, root: &'j Json) -> &'j Json {
 fn named_as_secrets(root: &Node) -> Vec<String> {
     let mut names = Vec::new();
     root.leaves(&mut Path::root(), &mut |path, node| {
-        if matches!(path.0.last(), Some(Step::Key(key)) if key == "env") {
+        if matches!(path.0.last(), Some(Step::Key(key)) if **key == *"env") {
             names.extend(node.as_text().map(str::to_owned));
         }
     });

@@ -210,7 +210,7 @@ impl UnusedValues {
             Value::Null | Value::Scalar(_) => self.report_if_ineffective(node, path),
             Value::Map(map) => {
                 for (key, entry) in map {
-                    path.0.push(Step::Key(key.clone()));
+                    path.0.push(Step::Key(key.as_str().into()));
                     self.visit_node(&entry.node, place.key(key), path);
                     path.0.pop();
                 }
@@ -225,7 +225,7 @@ impl UnusedValues {
                         // The keys of its identity find an element, so they are in effect.
                         for (key, entry) in element.as_map().into_iter().flatten() {
                             if !identity.keys().contains(&key.as_str()) {
-                                path.0.push(Step::Key(key.clone()));
+                                path.0.push(Step::Key(key.as_str().into()));
                                 self.visit_node(&entry.node, place.element().key(key), path);
                                 path.0.pop();
                             }

@@ -290,7 +290,7 @@ impl Walk<'_> {
         const HEAD_KEYS: [&str; 7] =
             ["name", "slug", "owner", "slack", "namespace", "links", "notify"];
         let Some(Step::Key(key)) = path.0.last() else { return String::new() };
-        let key = key.as_str();
+        let key = &**key;
         let NamedObject { object, type_name } = mapping;
         let is_section = matches!(type_name, "Section" | "DefaultsEntry");
         let fields = || object.fields.keys().map(String::as_str);

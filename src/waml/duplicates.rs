@@ -159,7 +159,7 @@ fn walk(
         Value::Null | Value::Scalar(_) => {}
         Value::Map(map) => {
             for (key, entry) in map.iter_mut() {
-                path.0.push(Step::Key(key.clone()));
+                path.0.push(Step::Key(key.as_str().into()));
                 walk(&mut entry.node, place.key(key), path, slug, violations);
                 path.0.pop();
             }

@@ -63,7 +63,7 @@ fn visit<'s>(
         Value::Map(map) => {
             for (key, entry) in map {
                 let place = place.key(key);
-                path.0.push(Step::Key(key.clone()));
+                path.0.push(Step::Key(key.as_str().into()));
                 if entry.node.is_null() && place.is_known() && !is_target(path) {
                     report(path, &entry.key, place);
                 }
@@ -82,7 +82,7 @@ fn visit<'s>(
 }
 
 fn is_target(path: &Path) -> bool {
-    matches!(path.0.as_slice(), [Step::Key(key), Step::Key(_)] if key == "deploy")
+    matches!(path.0.as_slice(), [Step::Key(key), Step::Key(_)] if **key == *"deploy")
 }
 
 /// Finds the comment after the key and its colon, if it begins without a space.

@@ -121,7 +121,7 @@ impl Node {
         for step in &path.0 {
             let next = match step {
                 Step::Key(key) => {
-                    node.as_map().and_then(|map| map.get(key)).map(|e| (&e.node, &e.key))
+                    node.as_map().and_then(|map| map.get(&**key)).map(|e| (&e.node, &e.key))
                 }
                 Step::Index(index) => node
                     .as_list()
@@ -180,7 +180,7 @@ impl Node {
         match &self.value {
             Value::Map(map) if !map.is_empty() => {
                 for (key, entry) in map {
-                    path.0.push(Step::Key(key.clone()));
+                    path.0.push(Step::Key(key.as_str().into()));
                     entry.node.leaves(path, visit);
                     path.0.pop();
                 }
@@ -210,8 +210,8 @@ impl Node {
 /// One step into a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
-    /// Into a mapping.
-    Key(String),
+    /// Into a mapping. Paths are cloned for each value below.
+    Key(Arc<str>),
     /// Into a list, from 0.
     Index(usize),
 }
@@ -230,7 +230,7 @@ impl Path {
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         let mut steps = self.0.clone();
-        steps.push(Step::Key(key.to_owned()));
+        steps.push(Step::Key(key.into()));
         Self(steps)
     }
 
@@ -269,7 +269,7 @@ impl Path {
             if key.is_empty() {
                 return None;
             }
-            steps.push(Step::Key(key.to_owned()));
+            steps.push(Step::Key(key.into()));
             for index in indices.into_iter().flat_map(|i| i.split('[')) {
                 steps.push(Step::Index(index.strip_suffix(']')?.parse().ok()?));
             }
@@ -285,7 +285,7 @@ impl fmt::Display for Path {
         for (n, step) in self.0.iter().enumerate() {
             match step {
                 Step::Key(key) => {
-                    let key_text = if is_confidential { quote_key(key) } else { key.into() };
+                    let key_text = if is_confidential { quote_key(key) } else { (&**key).into() };
                     let dot = if n == 0 { "" } else { "." };
                     write!(f, "{dot}{key_text}")?;
                     is_confidential = is_confidential || is_confidential_key(key);

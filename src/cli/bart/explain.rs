@@ -215,11 +215,11 @@ fn json_context(tree: &Node, path: &Path, removed: &Node) -> Json {
     let mut steps = path.clone();
     let Some(Step::Key(key)) = steps.0.pop() else { return Json::Null };
     let name = tree.at(&steps).and_then(|map| map.get("name")).and_then(Node::as_text);
-    let mut map = serde_json::json!({ "name": name, key: read_untyped(removed) });
+    let mut map = serde_json::json!({ "name": name, &*key: read_untyped(removed) });
     mask_tree(&mut map, &mut |_| MASK.to_owned());
     // At its place in the whole tree.
     steps.0.iter().rev().fold(map, |inner, step| match step {
-        Step::Key(key) => serde_json::json!({ key: inner }),
+        Step::Key(key) => serde_json::json!({ &**key: inner }),
         Step::Index(index) => {
             let before = std::iter::repeat_n(Json::Null, *index);
             Json::Array(before.chain([inner]).collect())
@@ -230,7 +230,7 @@ fn json_context(tree: &Node, path: &Path, removed: &Node) -> Json {
 /// Returns the text of a scalar, or the mask that the tree of masked values has in its place.
 fn mask_scalar(text: &str, path: &Path, masked: &Json) -> Json {
     let at = path.0.iter().try_fold(masked, |value, step| match step {
-        Step::Key(key) => value.get(key),
+        Step::Key(key) => value.get(&**key),
         Step::Index(index) => value.get(index),
     });
     match at.and_then(Json::as_str) {

@@ -59,7 +59,7 @@ fn merge_entries<'p>(
     place: &mut Path,
 ) -> Result<(), MergeError> {
     for (key, value) in patch {
-        place.0.push(Step::Key(key.clone()));
+        place.0.push(Step::Key(key.as_str().into()));
         if key.starts_with('$') {
             let error = PatchError::new(
                 format!("`{place}` is a directive of kubectl"),

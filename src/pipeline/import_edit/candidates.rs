@@ -67,7 +67,7 @@ fn with_value(item: &EditItem, settings: &Node, value: &str) -> Vec<Vec<EditStep
 fn is_ours(path: &Path) -> bool {
     matches!(
         path.0.first(),
-        Some(Step::Key(key)) if matches!(key.as_str(), "patches" | "manifests" | "template")
+        Some(Step::Key(key)) if matches!(&**key, "patches" | "manifests" | "template")
     )
 }
 
@@ -93,7 +93,7 @@ fn edit_steps(settings: &Node, path: &Path) -> Option<Vec<EditStep>> {
         match step {
             Step::Key(key) => {
                 place = place.key(key);
-                steps.push(EditStep::key(key));
+                steps.push(EditStep::key(&**key));
             }
             Step::Index(_) => {
                 let identity = place.identity()?;
@@ -211,7 +211,7 @@ fn merge_steps<'j>(
         match step {
             FieldStep::Key(key) => {
                 list = key;
-                steps.push(EditStep::key(key));
+                steps.push(EditStep::key(&**key));
             }
             FieldStep::Named(by, name) if merges_by(api_version, list, Some(by)) => {
                 let is_last = index + 1 == item.field.steps.len();

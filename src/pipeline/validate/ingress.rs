@@ -134,7 +134,7 @@ impl Address<'_> {
             return;
         }
         let default = match at.0.last() {
-            Some(Step::Key(key)) if key == "servicePort" => String::new(),
+            Some(Step::Key(key)) if **key == *"servicePort" => String::new(),
             _ => self.subject.default_of(&self.path.key("port")),
         };
         let message = match service {
