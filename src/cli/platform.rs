@@ -214,7 +214,7 @@ pub(super) fn judge(input: &Input, known_targets: &KnownTargets) -> Vec<Violatio
 /// Makes a target of that version of Kubernetes, with nothing else known.
 fn of_version(name: &TargetName, version: KubernetesVersion) -> Clusters {
     let target = Target { version: Some(version), ..Target::unconfigured(name.clone()) };
-    Clusters::known([target])
+    Clusters::from_targets([target])
 }
 
 /// Makes a target whose operators allow every namespace that apps can have.
@@ -226,7 +226,7 @@ fn open(name: &TargetName) -> Clusters {
     if let Ok(elsewhere) = Namespace::parse("x-argo-cd-is-elsewhere") {
         target.argocd.namespace = elsewhere;
     }
-    Clusters::known([target])
+    Clusters::from_targets([target])
 }
 
 /// Turns the violation into a warning unless every cluster refuses the same.

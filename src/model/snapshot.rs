@@ -76,8 +76,8 @@ impl ClusterSnapshot {
         if let Some(platform) = &self.any {
             return Some(Clusters::Any(Box::new(platform.clone())));
         }
-        let is_known = self.complete || self.targets.iter().any(|known| known.name == *target);
-        is_known.then(|| Clusters::known(self.targets.iter().cloned()))
+        let is_known = self.complete || self.targets.iter().any(|own| own.name == *target);
+        is_known.then(|| Clusters::from_targets(self.targets.iter().cloned()))
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_fleet_is_planned_on_each_of_its_clusters_and_hidden_with_one_of_them() {
         let target = |name: &str| Target::unconfigured(name.parse().unwrap());
-        let clusters = Clusters::known(["a", "b", "c"].map(target));
+        let clusters = Clusters::from_targets(["a", "b", "c"].map(target));
         let fleet = ["a", "b"].map(|name| name.parse().unwrap());
         let fleets = Fleets::new([("f".parse().unwrap(), fleet.into())].into());
         let mut snapshot = ClusterSnapshot::new(&clusters, &fleets);
@@ -108,7 +108,7 @@ mod tests {
         prod.server = "https://10.0.0.1:6443".to_owned();
         prod.domain = "example.com".to_owned();
         prod.version = KubernetesVersion::parse("1.29");
-        let clusters = Clusters::known([prod.clone()]);
+        let clusters = Clusters::from_targets([prod.clone()]);
         let snapshot = ClusterSnapshot::new(&clusters, &Fleets::default());
         let text = serde_json::to_string(&snapshot).unwrap();
         assert!(!text.contains("10.0.0.1"), "{text}");

@@ -81,7 +81,7 @@ impl Clusters {
     }
 
     /// Returns these clusters and no other.
-    pub fn known(targets: impl IntoIterator<Item = Target>) -> Self {
+    pub fn from_targets(targets: impl IntoIterator<Item = Target>) -> Self {
         let targets = targets.into_iter().map(|target| (target.name.clone(), target));
         Self::Known(Arc::new(targets.collect()))
     }

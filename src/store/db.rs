@@ -14,7 +14,7 @@ use crate::store::interval_metrics::IntervalMetrics;
 use crate::store::query::{Answer, Query, array, ask_all};
 use crate::store::readers::Readers;
 use crate::store::write::{Signals, WriteConnection, WriteTransaction};
-use crate::store::writers::{BEGIN_MEMBER, Sharing, Writers};
+use crate::store::writers::{BEGIN_MEMBER, Durability, Sharing, Writers};
 
 /// The database. Clones share it.
 #[derive(Debug, Clone)]
@@ -194,15 +194,6 @@ impl Store {
             DatabaseBackend::Postgres => format!("{sql} {lock}"),
         })
     }
-}
-
-/// The event that a committed transaction survives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Durability {
-    /// The end of the process.
-    Process,
-    /// A power cut too: the commit waits for the disk.
-    Disk,
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::store::connect::DatabaseBackend;
-use crate::store::db::{Durability, Store};
+use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::query;
 use crate::store::write::WriteTransaction;
-use crate::store::writers::Sharing;
+use crate::store::writers::{Durability, Sharing};
 
 const DOING: &str = "checking that the database accepts writes";
 

@@ -8,12 +8,13 @@ use crate::model::deployment::State;
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeliveryId, DeployId, RolloutId};
 use crate::model::status::ForgeStatus;
-use crate::store::db::{Durability, Store};
+use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::PendingAnswer;
 use crate::store::lane::LaneName;
 use crate::store::query::{Query, query};
 use crate::store::write::WriteTransaction;
+use crate::store::writers::Durability;
 use crate::store::{audit, idempotency_keys, lane, mark_text, repositories};
 
 /// The result of storing an event.

@@ -14,7 +14,7 @@ use crate::model::rollback::{Hold, Rollback};
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violations;
 use crate::store::claims;
-use crate::store::db::{Durability, Store};
+use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::fleets::{self, PartState};
 use crate::store::interval_metrics::MarkChange;
@@ -24,6 +24,7 @@ use crate::store::push_turn::PushTurn;
 use crate::store::query::{Answer, Bind, query};
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
+use crate::store::writers::Durability;
 use crate::store::{holds, inactive, lane, locks, mark_text, owners, removals, waiting_ends};
 
 /// The end of a deployment.

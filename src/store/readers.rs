@@ -32,7 +32,7 @@ struct AtHand {
 }
 
 /// A connection for one read.
-pub(super) struct Reader<'a> {
+pub(super) struct ReadConnection<'a> {
     connection: PoolConnection<Any>,
     readers: &'a Readers,
     _place: Option<OwnedSemaphorePermit>,
@@ -51,10 +51,10 @@ impl Readers {
     }
 
     /// Returns a connection, as soon as one is free.
-    pub(super) async fn acquire(&self) -> Result<Reader<'_>, sqlx::Error> {
+    pub(super) async fn acquire(&self) -> Result<ReadConnection<'_>, sqlx::Error> {
         let Some(at_hand) = &self.at_hand else {
             let connection = self.pool.acquire().await?;
-            return Ok(Reader { connection, readers: self, _place: None });
+            return Ok(ReadConnection { connection, readers: self, _place: None });
         };
         let place = Arc::clone(&at_hand.places).acquire_owned();
         let place = tokio::time::timeout(at_hand.patience, place).await;
@@ -65,7 +65,7 @@ impl Readers {
             Some(connection) => connection,
             None => self.pool.acquire().await?,
         };
-        Ok(Reader { connection, readers: self, _place: place })
+        Ok(ReadConnection { connection, readers: self, _place: place })
     }
 
     /// Closes all connections, after the reads under way.
@@ -79,7 +79,7 @@ impl Readers {
     }
 }
 
-impl Reader<'_> {
+impl ReadConnection<'_> {
     pub(super) fn connection(&mut self) -> &mut AnyConnection {
         &mut self.connection
     }

@@ -21,7 +21,6 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyPool, Executor as _, raw_sql};
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
-use crate::store::db::Durability;
 use crate::store::error::StoreError;
 
 /// The time for a close. A server that does not answer would hold it for ever.
@@ -31,6 +30,15 @@ const LONGEST_CLOSE: Duration = Duration::from_secs(5);
 pub(super) const BEGIN_MEMBER: &str = "SAVEPOINT member";
 pub(super) const END_MEMBER: &str = "RELEASE member";
 const UNDO_MEMBER: &str = "ROLLBACK TO member; RELEASE member";
+
+/// The event that a committed transaction survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// The end of the process.
+    Process,
+    /// A power cut too: the commit waits for the disk.
+    Disk,
+}
 
 /// Whether a transaction may share its commit with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -40,7 +40,7 @@ fn clusters(kind: &str) -> Clusters {
         }
     };
     let clusters = [("prod-1", "production"), ("prod-2", "production"), ("trial-1", "trial")];
-    Clusters::known(clusters.map(target))
+    Clusters::from_targets(clusters.map(target))
 }
 
 fn waml(versions: &str) -> String {

@@ -19,7 +19,7 @@ pub(super) fn one_cluster(
 ) -> Clusters {
     let name = TargetName::parse(name).unwrap();
     let target = Target { version, platform, ..Target::unconfigured(name) };
-    Clusters::known([target])
+    Clusters::from_targets([target])
 }
 
 /// Clusters on which the built-in templates render everything that they can.

@@ -93,7 +93,7 @@ async fn a_duplicate_is_told_of_only_once_the_first_is_stored() {
         let mut others: Vec<_> = results.into_iter().map(Result::unwrap).collect();
         let new = others.iter().position(|result| *result == Accepted::New).unwrap();
         let stored = id(5 + i64::try_from(new).unwrap());
-        others.remove(new);
+        drop(others.remove(new));
         assert!(others.iter().all(|other| *other == Accepted::Duplicate(stored.clone())));
         assert_eq!(others.len(), 3);
     })

@@ -83,7 +83,7 @@ impl Deployments {
     fn rollout_targets(&self) -> Clusters {
         let Clusters::Known(clusters) = &self.clusters else { return self.clusters.clone() };
         let fleets = self.fleets.names().map(|name| Target::unconfigured(name.clone()));
-        Clusters::known(clusters.values().cloned().chain(fleets))
+        Clusters::from_targets(clusters.values().cloned().chain(fleets))
     }
 
     /// Refuses targets that share a cluster: one would take the other's place there, and an undo would not know whose

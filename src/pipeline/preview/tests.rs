@@ -222,7 +222,7 @@ fn what_only_a_deployment_meets_is_a_note() {
     }];
     let other_repository = RepoName::parse("other/shop").unwrap();
     let facts = Facts {
-        clusters: Clusters::known([prod]),
+        clusters: Clusters::from_targets([prod]),
         locks: Fact::Known { value: vec![lock], at },
         owner: Fact::Known {
             value: Ownership { app: Some(other_repository), namespace: vec![] },

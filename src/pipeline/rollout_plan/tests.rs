@@ -38,7 +38,7 @@ fn clusters() -> Clusters {
         ("dev-1", "dev"),
         ("spare", "eu"),
     ];
-    Clusters::known(all.iter().map(cluster))
+    Clusters::from_targets(all.iter().map(cluster))
 }
 
 fn filter(patterns: &[&str]) -> TargetFilter {
@@ -322,7 +322,7 @@ proptest! {
             ("canary-1", "eu"), ("prod-us-1", "us"), ("prod-eu-2", "eu"), ("prod-eu-1", "eu"), ("dev-1", "dev"),
             ("spare", "eu"),
         ];
-        let shuffled = Clusters::known(order.iter().map(|index| cluster(&names[*index])));
+        let shuffled = Clusters::from_targets(order.iter().map(|index| cluster(&names[*index])));
         let (waml, options) = (waml_of(&TARGETS, ""), RolloutOptions::default());
         let selection = RolloutSelection::Targets(filter);
         prop_assert_eq!(

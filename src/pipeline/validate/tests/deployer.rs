@@ -13,7 +13,7 @@ fn check_deployer(teams: &[&str], deployer: Fact<Deployer>) -> Vec<String> {
     let policies = Policies { deploy_teams, ..Policies::default() };
     let environment = Environment::Production;
     let target = Target { environment, policies, ..Target::unconfigured(name.clone()) };
-    let clusters = Clusters::known([target]);
+    let clusters = Clusters::from_targets([target]);
     let facts = Facts::without_lookups("2026-08-21T12:00:00Z".parse().unwrap(), clusters);
     let facts = Facts { deployer, ..facts };
     match plan_with(&format!("{HEAD}deploy:\n  t: {{}}\n"), &facts) {

@@ -20,7 +20,7 @@ pub(super) fn target() -> Target {
 }
 
 pub(super) fn facts_on(target: Target) -> Facts {
-    let clusters = Clusters::known([target]);
+    let clusters = Clusters::from_targets([target]);
     Facts::without_lookups(NOW.parse().unwrap(), clusters)
 }
 

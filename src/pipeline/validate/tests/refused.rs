@@ -280,7 +280,7 @@ fn beside_a_bad_name_everything_else_is_told_at_once() {
 fn a_name_that_stands_in_for_another_has_no_echo() {
     use crate::model::target::{Clusters, Target};
     let prod = crate::model::id::TargetName::parse("prod").unwrap();
-    let clusters = Clusters::known([Target::unconfigured(prod)]);
+    let clusters = Clusters::from_targets([Target::unconfigured(prod)]);
     let facts = super::Facts::without_lookups(jiff::Timestamp::UNIX_EPOCH, clusters);
     let said_of = |text: &str| -> Vec<String> {
         let name = ".weave.yaml";
