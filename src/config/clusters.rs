@@ -104,7 +104,7 @@ impl Resolver<'_> {
             targets.insert(target.name.clone(), target);
         }
         self.clusters_apart(&servers);
-        Clusters::from_targets(targets.into_values())
+        Clusters::Known(targets.into())
     }
 
     /// Reports two targets with one API server: they would manage the same objects, each undoing the other's changes.

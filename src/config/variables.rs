@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::config::settings::File;
 use crate::model::violation::{Position, Violation};
 use crate::support::secret_text::has_credentials;
-use crate::waml::node::{Map, MappingEntry, Node, Origin, Path, Scalar, Step, Value};
+use crate::waml::node::{Map, MappingEntry, Node, Origin, Path, Scalar, Value};
 use crate::waml::suggest;
 
 const PREFIX: &str = "THE_DEPLOYER_";
@@ -129,7 +129,7 @@ fn resolve<'j>(json: &'j Json, root: &'j Json) -> &'j Json {
 fn named_as_secrets(root: &Node) -> Vec<String> {
     let mut names = Vec::new();
     root.leaves(&mut Path::root(), &mut |path, node| {
-        if matches!(path.0.last(), Some(Step::Key(key)) if **key == *"env") {
+        if path.0.last().is_some_and(|step| step.is_key("env")) {
             names.extend(node.as_text().map(str::to_owned));
         }
     });

@@ -41,13 +41,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// WAL, so that readers do not wait for the writer. The busy timeout is for a second process on the
 /// same file; within this one, writers wait for their turn. Each transaction sets, as it begins,
 /// how far its commit waits for the disk.
-const SQLITE: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
-     PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;";
+macro_rules! sqlite {
+    () => {
+        "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; \
+         PRAGMA foreign_keys = ON;"
+    };
+}
+
+const SQLITE: &str = sqlite!();
 
 /// The same for the writer. What a savepoint needs for its undoing stays in memory: some hundred kilobytes, which
 /// would be a file otherwise.
-const SQLITE_WRITER: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
-     PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;";
+const SQLITE_WRITER: &str = concat!(sqlite!(), " PRAGMA temp_store = MEMORY;");
 
 /// No statement of the service is long: a long one has met a fault, and must not block its lane.
 const POSTGRES: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
@@ -133,15 +138,11 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
     migrate(&options, settings, &display_url).await?;
     let pool = connections(kind, settings, CONNECTIONS, TEST_AFTER);
     let pool = pool.connect_with(options.clone()).await.map_err(&open)?;
-    let limit = match kind {
-        DatabaseBackend::Sqlite => 1,
-        DatabaseBackend::Postgres => DURABLE_CONNECTIONS,
+    let (settings, limit) = match kind {
+        DatabaseBackend::Sqlite => (SQLITE_WRITER, 1),
+        DatabaseBackend::Postgres => (POSTGRES, DURABLE_CONNECTIONS),
     };
     // An event that fails on a closed connection is not sent again.
-    let settings = match kind {
-        DatabaseBackend::Sqlite => SQLITE_WRITER,
-        DatabaseBackend::Postgres => POSTGRES,
-    };
     let writers = connections(kind, settings, limit, Duration::ZERO);
     let writers = writers.connect_with(options).await.map_err(&open)?;
     Ok(Pools { pool, writers, kind })

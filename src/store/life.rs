@@ -265,6 +265,7 @@ impl Store {
             let (update, owner) = (next(), next());
             let older = (!is_syncing).then(&mut next);
             let waiting = next();
+            // By the claim of another worker, which shares no commit.
             if LeaseState::by_rows(update.changed) == LeaseState::Lost {
                 return Ok(LeaseState::Lost);
             }

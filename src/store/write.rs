@@ -79,14 +79,6 @@ impl WriteConnection {
         }
     }
 
-    /// Closes the connection without a runtime.
-    fn drop_now(mut self) {
-        if let Self::Turn(turn) = &mut self {
-            turn.leave();
-        }
-        drop(self.slot().take().map(PoolConnection::leak));
-    }
-
     /// Ends the use of the connection, whose transaction has ended or not begun.
     fn end(self) {
         if let Self::Turn(turn) = self {
@@ -281,13 +273,13 @@ impl Executor for &mut WriteTransaction {
 /// caller has gone.
 impl Drop for WriteTransaction {
     fn drop(&mut self) {
-        let Some(connection) = self.connection.take() else { return };
+        let Some(mut connection) = self.connection.take() else { return };
         match Handle::try_current() {
             // The next writer waits until the file is unlocked.
             Ok(runtime) if self.is_begun => drop(runtime.spawn(roll_back(connection))),
             Ok(_) => connection.end(),
             // A close ends it too, and no task has to wait for it. A return to the pool needs a runtime.
-            Err(_) => connection.drop_now(),
+            Err(_) => drop(connection.slot().take().map(PoolConnection::leak)),
         }
     }
 }

@@ -40,6 +40,13 @@ pub(super) enum Durability {
     Disk,
 }
 
+impl Durability {
+    /// Returns true if a commit of this kind is enough for what must survive the other event.
+    fn covers(self, wanted: Self) -> bool {
+        self == Self::Disk || wanted == Self::Process
+    }
+}
+
 /// Whether a transaction may share its commit with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharing {
@@ -133,7 +140,9 @@ impl Writers {
             (sharing == Sharing::Shared).then(|| Waits::new(self.waiting.count(durability)));
         let (mut writer, workers) = self.lock(is_urgent).await;
         drop(waits);
-        let is_other = |shared: &SharedTransaction| !shared.admits(durability, sharing);
+        let is_other = |shared: &SharedTransaction| {
+            sharing == Sharing::Alone || !shared.durability.covers(durability)
+        };
         if writer.is_in_use || writer.shared.as_ref().is_some_and(is_other) {
             // A task of its own: others wait for this commit too, also where this caller goes away.
             let ending = tokio::spawn(end_shared(writer)).await;
@@ -170,12 +179,12 @@ impl WriteTurn {
 
     /// Returns true if somebody waits who could become a member.
     pub(super) fn is_awaited(&self) -> bool {
-        let are_there =
-            |durability| self.writers.waiting.count(durability).load(Ordering::Relaxed) > 0;
-        // What survives a power cut survives the end of the process.
+        let may_join = |durability| {
+            let count = self.writers.waiting.count(durability);
+            self.durability.covers(durability) && count.load(Ordering::Relaxed) > 0
+        };
         self.sharing == Sharing::Shared
-            && (are_there(Durability::Process)
-                || self.durability == Durability::Disk && are_there(Durability::Disk))
+            && [Durability::Process, Durability::Disk].into_iter().any(may_join)
     }
 
     pub(super) fn connection(&mut self) -> &mut Option<PoolConnection<Any>> {
@@ -222,18 +231,6 @@ impl WriteTurn {
     pub(super) async fn close(&mut self) {
         self.writer.shared = None;
         close(self.connection()).await;
-    }
-
-    /// Gives the connection up; members of its transaction have failed.
-    pub(super) fn leave(&mut self) {
-        self.writer.shared = None;
-    }
-}
-
-impl SharedTransaction {
-    fn admits(&self, wanted: Durability, sharing: Sharing) -> bool {
-        sharing == Sharing::Shared
-            && (wanted == Durability::Process || self.durability == Durability::Disk)
     }
 }
 

@@ -22,7 +22,7 @@ pub fn is_confidential(path: &Path) -> bool {
 pub(super) fn may_repeat(node: &Node, path: &Path) -> bool {
     match (&node.value, path.0.last()) {
         // Of `env: {NAME: value}` the names are repeated.
-        (Value::Map(map), Some(Step::Key(key))) if **key == *"env" => {
+        (Value::Map(map), Some(step)) if step.is_key("env") => {
             let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
             map.iter().all(|(name, _)| name.bytes().all(legal))
         }
@@ -37,21 +37,21 @@ pub(super) fn may_repeat_text(text: &str, path: &Path) -> bool {
         return true;
     }
     match path.0.as_slice() {
-        [.., Step::Key(key), Step::Index(_)] if **key == *"env" => {
+        [.., step, Step::Index(_)] if step.is_key("env") => {
             let name = text.split('=').next().unwrap_or_default();
             let legal = |b: u8| b.is_ascii_uppercase() || b == b'_';
             !name.is_empty() && name.bytes().all(legal)
         }
         // The names of secrets are asked for here.
-        [.., Step::Key(key), Step::Index(_)] if **key == *"secrets" => {
+        [.., step, Step::Index(_)] if step.is_key("secrets") => {
             !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')
         }
         // Paths in Vault, and globs of such.
-        [.., Step::Key(key)] if **key == *"paths" => {
+        [.., step] if step.is_key("paths") => {
             let legal = |b: u8| b.is_ascii_lowercase() || b"-_/*".contains(&b);
             text.contains('/') && text.bytes().all(legal)
         }
-        [.., Step::Key(key)] if **key == *"command" => {
+        [.., step] if step.is_key("command") => {
             let is_plain = |word: &str| {
                 word.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'/' | b'.' | b'_'))
             };

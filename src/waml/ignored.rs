@@ -82,7 +82,7 @@ fn visit<'s>(
 }
 
 fn is_target(path: &Path) -> bool {
-    matches!(path.0.as_slice(), [Step::Key(key), Step::Key(_)] if **key == *"deploy")
+    matches!(path.0.as_slice(), [step, Step::Key(_)] if step.is_key("deploy"))
 }
 
 /// Finds the comment after the key and its colon, if it begins without a space.

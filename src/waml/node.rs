@@ -216,6 +216,13 @@ pub enum Step {
     Index(usize),
 }
 
+impl Step {
+    /// Returns true if it leads to the value of that key.
+    pub(crate) fn is_key(&self, word: &str) -> bool {
+        matches!(self, Self::Key(key) if **key == *word)
+    }
+}
+
 /// The way to a value: `ingress[0].paths[1].servicePort`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path(pub Vec<Step>);

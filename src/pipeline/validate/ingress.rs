@@ -6,7 +6,7 @@ use crate::model::target::Target;
 use crate::model::violation::Violation;
 use crate::templates::view::network::PortRef;
 use crate::templates::view::{ingress, network};
-use crate::waml::node::{Path, Step, is_from_waml};
+use crate::waml::node::{Path, is_from_waml};
 use crate::waml::quote::{quote, quoted_host};
 use crate::waml::section_network::Ingress;
 
@@ -134,7 +134,7 @@ impl Address<'_> {
             return;
         }
         let default = match at.0.last() {
-            Some(Step::Key(key)) if **key == *"servicePort" => String::new(),
+            Some(step) if step.is_key("servicePort") => String::new(),
             _ => self.subject.default_of(&self.path.key("port")),
         };
         let message = match service {
